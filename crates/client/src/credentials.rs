@@ -1,4 +1,4 @@
-//! The access key and secret key of a data directory: made once, kept with mode 0600.
+//! The access key and secret key of a data directory: generated once, stored with mode 0600.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -28,19 +28,19 @@ impl std::fmt::Debug for KeyPair {
 /// Where the keys of a server came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrigin {
-    /// Made now: they are shown this once.
+    /// Generated now: they are shown this once.
     New,
     /// Read from the data directory.
     Stored,
-    /// Given by whoever started the server.
+    /// Passed in by the operator at the start of the server.
     Given,
 }
 
-/// Letters that no shell, URL or option parser takes for anything else.
+/// Letters without a special meaning to any shell, URL or option parser.
 const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 impl KeyPair {
-    /// A new pair from the system's entropy: 20 letters, and a secret of 40 (200 bits).
+    /// Generates a pair from the system's entropy: 20 letters, and a secret of 40 (200 bits).
     pub fn generate() -> anyhow::Result<Self> {
         let mut random = [0u8; 57];
         getrandom::fill(&mut random)
@@ -52,17 +52,17 @@ impl KeyPair {
     }
 }
 
-/// Where the pair of the data directory `data` lies.
+/// Returns the path of the pair of the data directory `data`.
 pub fn credentials_path(data: &Path) -> PathBuf {
     data.join("credentials.toml")
 }
 
-/// The pair of the data directory, if it has one.
+/// Reads the pair of the data directory, if it has one.
 pub fn read(data: &Path) -> anyhow::Result<Option<KeyPair>> {
     read_pair(&credentials_path(data))
 }
 
-/// The pair in the file `path`, if there is one.
+/// Reads the pair in the file `path`, if there is one.
 pub fn read_pair(path: &Path) -> anyhow::Result<Option<KeyPair>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -72,7 +72,7 @@ pub fn read_pair(path: &Path) -> anyhow::Result<Option<KeyPair>> {
         }
     };
     let pair = settings::from_toml(&text).map_err(|error| {
-        // The error shows the line it stumbled over, which may hold the secret.
+        // The error would show the offending line, which may hold the secret.
         let at = error.span().map_or(0, |span| span.start);
         let message = format!("credentials \"{}\" are wrong at byte {at}", path.display());
         Coded::new(Exit::Config, message)
@@ -80,7 +80,8 @@ pub fn read_pair(path: &Path) -> anyhow::Result<Option<KeyPair>> {
     Ok(Some(pair))
 }
 
-/// The pair of the data directory, made now if it has none; `true` says that it is new.
+/// Reads the pair of the data directory, or generates one if it has none; `true` means that it is
+/// new.
 pub fn read_or_generate(data: &Path) -> anyhow::Result<(KeyPair, bool)> {
     if let Some(pair) = read(data)? {
         return Ok((pair, false));
@@ -92,7 +93,7 @@ pub fn read_or_generate(data: &Path) -> anyhow::Result<(KeyPair, bool)> {
     Ok((pair, true))
 }
 
-/// Writes a file only its owner may read, whole or not at all.
+/// Writes a file that only its owner may read, atomically.
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let temporary = path.with_extension("part");
     let _ = std::fs::remove_file(&temporary);

@@ -1,10 +1,10 @@
-//! When a file was last changed: as the file system says it, as an object's metadata keeps it, as
-//! S3 dates its objects.
+//! Modification times of files: as the file system has them, as object metadata stores them, as S3
+//! dates its objects.
 //!
-//! S3 knows only when an object was put. So the file's own time goes with the object, in the
-//! header `x-amz-meta-mtime` and in the form that rclone gave it: decimal seconds since 1970. Who
-//! syncs with either program finds the other's files unchanged. Nothing here decides what a
-//! difference means: that is `objects::sync`.
+//! S3 only knows when an object was put. So the file's own time is stored with the object, in the
+//! header `x-amz-meta-mtime` and in the format of rclone: decimal seconds since 1970. Each of the
+//! two programs finds files synced with the other unchanged. What a difference means is not decided
+//! here, but by the `sync` command.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
-/// Header of the time a file was last changed.
+/// Header of the modification time of a file.
 pub const MTIME_HEADER: &str = "x-amz-meta-mtime";
 
 const NANOS: i128 = 1_000_000_000;
@@ -22,7 +22,7 @@ const NANOS: i128 = 1_000_000_000;
 pub struct FileTime(i128);
 
 impl FileTime {
-    /// When the file of `metadata` was last changed; none where the file system does not say.
+    /// Returns the modification time in `metadata`; `None` if the file system has none.
     pub fn of(metadata: &Metadata) -> Option<Self> {
         let modified = metadata.modified().ok()?;
         Some(match modified.duration_since(SystemTime::UNIX_EPOCH) {
@@ -31,7 +31,7 @@ impl FileTime {
         })
     }
 
-    /// Reads decimal seconds: `1354040105.123456789`. More than nine decimals are cut off.
+    /// Parses decimal seconds: `1354040105.123456789`. More than nine decimals are cut off.
     pub fn parse_seconds(text: &str) -> Option<Self> {
         let (sign, digits) = match text.strip_prefix('-') {
             Some(digits) => (-1, digits),
@@ -48,22 +48,22 @@ impl FileTime {
         Some(Self(sign * (i128::from(seconds) * NANOS + rest)))
     }
 
-    /// Reads a date of S3: RFC 3339 in listings, an HTTP date in headers.
+    /// Parses a date of S3: RFC 3339 in listings, an HTTP date in headers.
     pub fn parse_date(text: &str) -> Option<Self> {
         let read = text.parse::<Timestamp>();
         let read = read.or_else(|_| jiff::fmt::rfc2822::parse(text).map(|zoned| zoned.timestamp()));
         read.ok().map(|timestamp| Self(timestamp.as_nanosecond()))
     }
 
-    /// Whether a file of this time is the one that was last changed at `recorded`. A time without
-    /// a fraction may come from a file system that keeps none.
+    /// Whether a file of this time was last changed at `recorded`. A time without a fraction may
+    /// come from a file system that stores none.
     pub const fn is_same(self, recorded: Self) -> bool {
         self.0 == recorded.0
             || (self.0.rem_euclid(NANOS) == 0
                 && self.0.div_euclid(NANOS) == recorded.0.div_euclid(NANOS))
     }
 
-    /// Gives `file` this time.
+    /// Sets the modification time of `file`.
     pub fn set(self, file: &File) -> std::io::Result<()> {
         let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
         let seconds = u64::try_from(self.0.unsigned_abs() / NANOS.unsigned_abs());
@@ -80,7 +80,7 @@ impl FileTime {
 }
 
 impl fmt::Display for FileTime {
-    /// Decimal seconds, as the header has them.
+    /// Formats decimal seconds, as in the header.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let nanos = self.0.unsigned_abs();

@@ -1,5 +1,5 @@
-//! The client side of an archive: which server is meant and who asks, and the S3 calls that the
-//! commands need.
+//! The client side of an archive: finds the server and the credentials, and makes the S3 calls that
+//! the commands need.
 //!
 //! ```text
 //!   flags, data directory, environment --> remote --> s3::Client --> any S3 endpoint

@@ -1,4 +1,4 @@
-//! Every bound of the client by name, and the relations between them.
+//! All limits of the client, and the relations between them.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use fulgurite_units::ByteCount;
 
 /// Attempts of one request, the first included, before its error is shown.
 pub const ATTEMPTS_MAX: u32 = 6;
-/// Pause before the second attempt; it doubles with each one that follows.
+/// Backoff before the second attempt; doubled for each further one.
 pub const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-/// Longest pause between two attempts.
+/// Maximum backoff between two attempts.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// Longest wait for a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,19 +29,19 @@ pub const STREAMED_PART_BYTES_MAX: u64 = ByteCount::mib(256).get();
 pub const COPY_BYTES_MAX: u64 = ByteCount::gib(5).get();
 /// Length of such parts.
 pub const COPY_PART_BYTES: u64 = ByteCount::gib(1).get();
-/// Parts of one file on their way at one time.
+/// Parts of one file in flight at one time.
 pub const PARTS_IN_FLIGHT_MAX: usize = 4;
-/// Bodies on their way to a server hold at most this much memory together.
+/// Maximum memory of all bodies in flight to a server.
 pub const BODY_MEMORY_MIB: u32 = 256;
-/// Keys named by one `DeleteObjects` call (S3).
+/// Maximum number of keys in one `DeleteObjects` call (S3).
 pub const DELETE_KEYS_MAX: usize = 1000;
 /// Longest key, in bytes of UTF-8 (S3).
 pub const KEY_BYTES_MAX: usize = 1024;
 /// Bytes gathered before they are written to a file.
 pub const WRITE_BUFFER_BYTES: usize = 1 << 20;
-/// How the name of a file begins that is not whole yet.
+/// Prefix of the name of an incomplete file.
 pub const PART_PREFIX: &str = ".fulgurite-";
-/// How it ends.
+/// Suffix of that name.
 pub const PART_SUFFIX: &str = ".part";
 
 const _: () = assert!(PART_BYTES_MIN <= MULTIPART_THRESHOLD_BYTES, "a multipart file has parts");

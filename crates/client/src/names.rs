@@ -1,7 +1,7 @@
-//! Names: `s3://` URLs, and which key a path has and which path a key.
+//! Names: `s3://` URLs, and the mapping between keys and paths.
 //!
-//! A key is text that anybody chose; a path is a place on this machine. Nothing but a key whose
-//! every segment is a plain file name becomes a path, and that path lies in the folder asked for.
+//! A key is arbitrary text; a path is a place on this machine. Only a key whose every segment is a
+//! plain file name becomes a path, and that path lies in the requested folder.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct S3Url {
     pub key: String,
 }
 
-/// A name cannot be used.
+/// A name that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each message says what the fields are")]
 #[non_exhaustive]
@@ -55,7 +55,7 @@ impl FromStr for S3Url {
 }
 
 impl S3Url {
-    /// Whether `key` is the object named, or lies in the folder named: `docs` covers `docs` and
+    /// Whether `key` is the named object, or lies in the named folder: `docs` covers `docs` and
     /// `docs/a` but not `docs2`. A URL that ends in `/` covers what is below it.
     pub fn covers(&self, key: &str) -> bool {
         key.strip_prefix(&self.key).is_some_and(|rest| {
@@ -63,7 +63,7 @@ impl S3Url {
         })
     }
 
-    /// The prefix that means "everything in this folder".
+    /// Returns the prefix that means "everything in this folder".
     pub fn folder_prefix(&self) -> String {
         if self.key.is_empty() || self.key.ends_with('/') {
             self.key.clone()
@@ -73,7 +73,7 @@ impl S3Url {
     }
 }
 
-/// The key of the file `relative` below `prefix` (which is empty or ends in `/`).
+/// Returns the key of the file `relative` below `prefix` (which is empty or ends in `/`).
 pub fn key_of(prefix: &str, relative: &Path) -> Result<String, NameError> {
     let mut key = prefix.to_owned();
     for component in relative.components() {
@@ -88,7 +88,7 @@ pub fn key_of(prefix: &str, relative: &Path) -> Result<String, NameError> {
     Ok(key)
 }
 
-/// Refuses a key that S3 does not take.
+/// Rejects a key that is too long for S3.
 pub fn check_key_length(key: &str, path: &Path) -> Result<(), NameError> {
     if key.len() > KEY_BYTES_MAX {
         let path = path.display().to_string();
@@ -97,12 +97,13 @@ pub fn check_key_length(key: &str, path: &Path) -> Result<(), NameError> {
     Ok(())
 }
 
-/// A file name as text.
+/// Converts a file name to text.
 pub fn utf8(name: &OsStr) -> Result<&str, NameError> {
     name.to_str().ok_or_else(|| NameError::NotUtf8 { shown: name.to_string_lossy().into_owned() })
 }
 
-/// The relative path of `key` without `prefix`; a trailing `/` (a folder's mark) is dropped.
+/// Returns the relative path of `key` without `prefix`; a trailing `/` (a folder's mark) is
+/// dropped.
 pub fn path_of(prefix: &str, key: &str) -> Result<PathBuf, NameError> {
     let wrong = |reason| Err(NameError::NotAPath { key: key.to_owned(), reason });
     let Some(rest) = key.strip_prefix(prefix) else {

@@ -1,4 +1,4 @@
-//! Which server is meant, and who is asking: flags, then the data directory, then environment.
+//! Finds the server and the credentials: from flags, then the data directory, then the environment.
 
 use std::path::{Path, PathBuf};
 
@@ -36,18 +36,18 @@ pub struct RemoteArgs {
     pub insecure: bool,
 }
 
-/// A server that was found, and the keys to it.
+/// A server, and the keys to it.
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// `http://host:port`
     pub endpoint: String,
-    /// Who asks.
+    /// The credentials.
     pub keys: KeyPair,
     /// Session token of temporary credentials.
     pub session_token: Option<String>,
     /// Region.
     pub region: String,
-    /// Certificates.
+    /// The trusted certificates.
     pub trust: Trust,
 }
 
@@ -74,8 +74,8 @@ impl RemoteArgs {
         Ok(Remote { endpoint, keys, session_token, region: self.region.clone(), trust })
     }
 
-    /// The same for the admin API, which a data directory opens even if its server was given the
-    /// keys of the archive.
+    /// Does the same for the admin API, which a data directory opens even if its server was started
+    /// with external keys.
     pub fn resolve_operator(&self) -> anyhow::Result<Remote> {
         let has_keys = self.access_key.is_some() && self.secret_key.is_some();
         let operator = match self.server_file()? {
@@ -93,12 +93,13 @@ impl RemoteArgs {
         named.resolve()
     }
 
-    /// A client of the server.
+    /// Creates a client of the server.
     pub fn client(&self) -> anyhow::Result<Client> {
         self.resolve()?.client()
     }
 
-    /// With `--endpoint` a data directory gives credentials only, so it may have no server.
+    /// Reads the server file. With `--endpoint` a data directory gives credentials only, so it may
+    /// have no server.
     fn server_file(&self) -> anyhow::Result<Option<ServerFile>> {
         match &self.data {
             Some(data) if self.endpoint.is_some() => Ok(ServerFile::read(data).ok()),
@@ -140,7 +141,7 @@ impl RemoteArgs {
     }
 }
 
-/// The keys kept in `data`, unless its server was started with others.
+/// Returns the keys stored in `data`, unless its server was started with others.
 fn stored_keys(data: &Path, server: Option<&ServerFile>) -> anyhow::Result<Option<KeyPair>> {
     let Some(keys) = credentials::read(data)? else { return Ok(None) };
     match server {
@@ -160,7 +161,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 impl Remote {
-    /// A client of the server.
+    /// Creates a client of the server.
     pub fn client(&self) -> anyhow::Result<Client> {
         let credentials = Credentials::new(
             &self.keys.access_key,

@@ -1,10 +1,11 @@
 //! `DATA/server.json`: how other processes find the server of a data directory.
 //!
-//! Written when the server listens, removed when it stops. A file left by a killed server is told
-//! by its process id and by the silence of its endpoint; nothing depends on its absence.
+//! Written when the server listens, removed when it stops. A file left by a killed server is
+//! recognized by its process id and by its silent endpoint; nothing depends on its absence.
 //!
-//! A server that was given its keys keeps them to itself, and so `DATA/operator.toml` has others,
-//! for the admin API alone: made at each start, worth nothing once that server is gone.
+//! A server that was started with external keys does not store them. So `DATA/operator.toml` has
+//! other keys, for the admin API alone: generated at each start, and invalid once that server is
+//! gone.
 
 use std::path::{Path, PathBuf};
 
@@ -14,19 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::credentials::{KeyPair, write_private};
 
-/// What a running server says of itself.
+/// What a running server publishes about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFile {
     /// `http://..` or `https://..`
     pub endpoint: String,
     /// Process id.
     pub pid: u32,
-    /// Access key it serves.
+    /// Access key it accepts.
     pub access_key: String,
     /// Certificate to trust, when it is self-signed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub certificate: Option<PathBuf>,
-    /// File of the keys that open the admin API, when those of the archive are not kept here.
+    /// File of the keys for the admin API, when those of the archive are not stored here.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operator: Option<PathBuf>,
 }
@@ -39,7 +40,7 @@ fn operator_path(data: &Path) -> PathBuf {
     data.join("operator.toml")
 }
 
-/// Makes keys for the admin API of the server that starts now, and the file that has them.
+/// Generates keys for the admin API of the server that starts now, and writes their file.
 pub fn make_operator(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
     let (keys, path) = (KeyPair::generate()?, operator_path(data));
     write_private(&path, toml::to_string(&keys)?.as_bytes())
@@ -48,7 +49,7 @@ pub fn make_operator(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
     Ok((keys, path))
 }
 
-/// Removes the file of keys that a server leaves behind; they open nothing without it.
+/// Removes the file of keys that a server leaves behind; they open nothing without the server.
 pub fn forget_operator(data: &Path) {
     match std::fs::remove_file(operator_path(data)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -59,7 +60,7 @@ pub fn forget_operator(data: &Path) {
 }
 
 impl ServerFile {
-    /// Says that a server of `data` listens.
+    /// Publishes that a server of `data` listens.
     pub fn write(&self, data: &Path) -> anyhow::Result<()> {
         let path = server_path(data);
         let text = serde_json::to_string_pretty(self).context("cannot write JSON")?;
@@ -67,7 +68,7 @@ impl ServerFile {
             .with_context(|| format!("cannot write \"{}\"", path.display()))
     }
 
-    /// The server of `data`.
+    /// Reads the server file of `data`.
     pub fn read(data: &Path) -> anyhow::Result<Self> {
         let path = server_path(data);
         let text = match std::fs::read_to_string(&path) {
@@ -86,7 +87,7 @@ impl ServerFile {
         serde_json::from_str(&text).with_context(|| format!("\"{}\" is wrong", path.display()))
     }
 
-    /// Says that no server of `data` listens any more.
+    /// Removes the server file of `data`, whose server no longer listens.
     pub fn remove(data: &Path) {
         if let Err(error) = std::fs::remove_file(server_path(data)) {
             tracing::warn!(%error, "server.json could not be removed");

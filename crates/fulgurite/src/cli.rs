@@ -1,4 +1,4 @@
-//! The command line: what can be said, and how each run ends.
+//! The command line: its commands, and how each run ends.
 
 use std::process::ExitCode;
 
@@ -104,7 +104,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether the command does its work even if nobody reads what it says.
+    /// Whether the command does its work even if no one reads its output.
     const fn outlives_reader(&self) -> bool {
         match self {
             Self::Objects(command) => command.outlives_reader(),
@@ -131,7 +131,7 @@ impl Command {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print what is in effect: file, environment and flags together, as a file
+    /// Print the effective configuration: file, environment and flags together, as a file
     Show(ConfigArgs),
 }
 
@@ -160,14 +160,15 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-/// Reads the command line; help and complaints take the color that was asked for.
+/// Parses the command line; help and error messages use the requested color.
 fn parse() -> Cli {
     let choice = wished_color(std::env::args_os());
     let matches = Cli::command().color(choice).get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// What `--color` says, before anything else is read: a wrong command line is told in color too.
+/// Finds the value of `--color` before anything else is parsed, so that the error of a wrong
+/// command line is in color too.
 fn wished_color(arguments: impl Iterator<Item = std::ffi::OsString>) -> clap::ColorChoice {
     let mut wish = clap::ColorChoice::Auto;
     let mut is_value = false;
@@ -189,13 +190,13 @@ fn wished_color(arguments: impl Iterator<Item = std::ffi::OsString>) -> clap::Co
     wish
 }
 
-/// The command line as clap knows it, for completions and manual pages.
+/// Returns the command line as clap knows it, for completions and manual pages.
 pub(crate) fn command_line() -> clap::Command {
     Cli::command()
 }
 
-/// Refuses instructions that the environment forces and this processor lacks, and a cache that none
-/// has: quietly taking others would make a measurement or a test of them a lie.
+/// Rejects instructions that the environment forces and this processor lacks, and an impossible
+/// cache size: silently using others would falsify a measurement or a test.
 fn check_processor() -> anyhow::Result<()> {
     match fulgurite_codes::Isa::forced().and_then(|_| fulgurite_codes::forced_cache()) {
         Ok(_) => Ok(()),
@@ -204,8 +205,8 @@ fn check_processor() -> anyhow::Result<()> {
 }
 
 fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
-    // For whoever speaks TLS: clients, and tiers in a bucket, which a recovery asks, too. Whoever
-    // installed a provider before us installed this one: there is no other.
+    // For everything that speaks TLS: clients, and tiers in a bucket, which a recovery reads as
+    // well. If a provider was installed before, it is this one: there is no other.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match command {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
@@ -229,7 +230,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// Runs a command that waits.
+/// Runs an async command.
 fn block_on(work: Work<'_>) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
@@ -240,10 +241,10 @@ fn show_config(args: &ConfigArgs, out: &Output) -> anyhow::Result<()> {
     out.text(config.show()?.trim_end())
 }
 
-/// Log lines go to standard error; `FULGURITE_LOG` (or `RUST_LOG`) says which.
+/// Starts the log on standard error; `FULGURITE_LOG` (or `RUST_LOG`) sets the filter.
 fn start_log(cli: &Cli) {
-    // The gateway says itself what became of a request; s3s calls every refused one an error. A
-    // demo damages its archive on purpose: warnings of it are no news.
+    // The gateway itself logs the result of a request; s3s logs every refused one as an error. A
+    // demo damages its archive on purpose, so its warnings are expected.
     let default = match &cli.command {
         Command::Serve(_) => "info,s3s=off,fjall=warn,lsm_tree=warn,async_nats=warn",
         Command::DecodeWorker(_) => "info,async_nats=warn",

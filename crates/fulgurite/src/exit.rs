@@ -1,4 +1,4 @@
-//! How an error of any crate finds its row of the table of exit codes.
+//! Maps an error of any crate to its exit code.
 
 use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_archive_commands::config::ConfigError;
@@ -13,7 +13,7 @@ use fulgurite_tome_store::StoreError;
 use fulgurite_tomes::TomesError;
 use fulgurite_tomes_net::NetError;
 
-/// The exit code of `error`: the first of its causes that has one decides.
+/// Returns the exit code of `error`: the first of its causes that has one decides.
 pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
     fulgurite_terminal::exit::exit_of(error, exit_of_cause)
 }
@@ -113,7 +113,7 @@ fn exit_of_stacks(error: &StacksError) -> Exit {
     if matches!(error, StacksError::Catalog(CatalogError::Locked { .. })) {
         return Exit::Locked;
     }
-    // As it is configured, or a disk that stands in a place of the configuration.
+    // An error of the configuration, or a disk in the wrong place of it.
     if matches!(
         error,
         StacksError::Invalid { .. }

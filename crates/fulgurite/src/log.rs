@@ -1,8 +1,8 @@
-//! Log lines on standard error. One event is one line: what a stranger named (keys, buckets,
-//! headers, file names) can neither begin a line of its own nor speak to the terminal.
+//! Log lines on standard error. One event is one line: untrusted names (keys, buckets, headers,
+//! file names) can neither start a line of their own nor control the terminal.
 //!
 //! ```text
-//!   text:  time level target: FIELDS       FIELDS are made plain, then escaped
+//!   text:  time level target: FIELDS       FIELDS are formatted, then escaped
 //!   JSON:  {"timestamp":..}                serde escapes what JSON must; the rest is escaped after
 //! ```
 
@@ -17,7 +17,7 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 
-/// Form of log lines.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
@@ -28,8 +28,8 @@ pub(crate) enum LogFormat {
 
 /// Starts the log of this process.
 pub(crate) fn start(format: LogFormat, filter: EnvFilter) {
-    // A line that cannot be written (its disk is full) is lost; telling of that on the same
-    // standard error would panic, and end the request that the line was about.
+    // A line that cannot be written (its disk is full) is lost; reporting that on the same standard
+    // error would panic, and end the request that the line was about.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(style::is_error_colored())
@@ -43,8 +43,7 @@ pub(crate) fn start(format: LogFormat, filter: EnvFilter) {
     }
 }
 
-/// Text in which no character controls anything: those that would are written as `\n`, `\t` or
-/// `\u001b`, which means the same in JSON.
+/// Escapes control characters as `\n`, `\t` or `\u001b`, which mean the same in JSON.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_control) {
         return Cow::Borrowed(text);
@@ -65,15 +64,15 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Control characters of both ranges, the separators that some viewers break lines at, and those
-/// that turn the direction of what follows.
+/// Whether a character is a control character of either range, a separator at which some viewers
+/// break lines, or changes the direction of text.
 fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The usual form of fields, escaped as a whole: message, values and whatever a value prints.
+/// The default format of fields, escaped as a whole: message, values and their output.
 #[derive(Clone, Copy, Debug, Default)]
 struct EscapedFields;
 
@@ -89,7 +88,7 @@ impl<'writer> FormatFields<'writer> for EscapedFields {
     }
 }
 
-/// A writer of whole lines, each of which is escaped but for its end.
+/// A writer of whole lines, each of which is escaped except for its end.
 #[derive(Clone, Copy, Debug)]
 struct EscapedLines<M>(M);
 

@@ -1,5 +1,5 @@
-//! `completions SHELL` and `man DIR`: what shells and `man` know of the command line, made from the
-//! same definitions that read it.
+//! `completions SHELL` and `man DIR`: shell completions and manual pages, generated from the
+//! definitions that parse the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(crate) struct ManArgs {
     folder: PathBuf,
 }
 
-/// The three that are tried.
+/// Parses one of the three shells that are tested.
 fn parse_shell(text: &str) -> Result<Shell, String> {
     match text {
         "bash" => Ok(Shell::Bash),

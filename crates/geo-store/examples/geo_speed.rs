@@ -1,15 +1,15 @@
-//! How fast objects over three sites of one machine are: one measurement a run, printed as JSON, a
-//! line each.
+//! Measures the speed of objects over three sites on one machine: one measurement per run, printed
+//! as one line of JSON.
 //!
 //! ```text
-//! geo_speed coding ROUNDS                       4 MiB coded, and decoded with one fragment lost
-//! geo_speed small COUNT AT_ONCE URL URL URL     objects of 1 KiB put through one program, beside
+//! geo_speed coding ROUNDS                       4 MiB encoded, and decoded with one fragment lost
+//! geo_speed small COUNT AT_ONCE URL URL URL     objects of 1 KiB put through one program, against
 //!                                               bare conditional writes of as many rows
 //! geo_speed large MIB ROUNDS URL URL URL        one object put and got, and bytes stored for it
 //! ```
 //!
-//! URLs are those of sites (`dir:///path`, `postgres://...`); blobs of databases lie in memory.
-//! `cargo xtask bench geo` runs them all.
+//! URLs are those of sites (`dir:///path`, `postgres://...`); blobs of databases are kept in
+//! memory. `cargo xtask bench geo` runs them all.
 
 #![expect(
     clippy::unwrap_used,
@@ -143,8 +143,8 @@ async fn small(count: u64, at_once: usize, urls: &[&str]) {
                 async move {
                     let key = Key::new(format!("bare/{number}")).unwrap();
                     let row = Bytes::from(vec![7_u8; 1200]);
-                    // As a put does: the nearest row is read, then a row of each site is written,
-                    // and written again when all know that the version is decided.
+                    // The same as a put: read the nearest row, write the row of each site, and
+                    // write it again once all know that the version is decided.
                     if let Some(first) = tables.first() {
                         first.read(&key).await.unwrap();
                     }

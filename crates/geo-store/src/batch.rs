@@ -1,13 +1,14 @@
-//! Small objects in one stripe: a stripe costs its sites as many blobs as one object would.
+//! Batches small objects into one stripe: a stripe costs its sites only as many blobs as one
+//! object.
 //!
 //! ```text
-//! puts --> wait for others --> stripe: a list of them, bytes of all --> its fragments, its row
+//! puts --> wait for others --> stripe: list of keys, bytes of all --> its fragments, its row
 //!      '-----------------------------------------------------------> a row each, that names it
 //! ```
 //!
-//! A stripe is an object of its own, which nobody can name: it is healed as others are. It begins
-//! with the keys of its objects, so that whoever collects sees whether any still has bytes in it.
-//! One object keeps the whole stripe.
+//! A stripe is an object of its own that clients cannot name; it is repaired like any other. It
+//! begins with the keys of its objects, so that garbage collection can check whether any of them
+//! still has bytes in it. A single object keeps the whole stripe alive.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::run::Work;
 use crate::store::Inner;
 use crate::{GeoError, Result, names};
 
-/// Where the bytes of one object lie, for its row.
+/// Location of the bytes of one object, for its row.
 struct Place {
     stripe: WriteId,
     at: u64,
@@ -51,7 +52,7 @@ impl Inner {
         answered.await.map_err(|_| ended())?
     }
 
-    /// Writes a stripe, and has the row of each of its objects name it.
+    /// Writes a stripe, then the row of each of its objects, which names it.
     async fn put_stripe(self: Arc<Self>, smalls: Vec<Small>) {
         let place = self.write_stripe(&smalls).await;
         let (stripe, mut at, stripe_size, coded) = match place {
@@ -73,7 +74,7 @@ impl Inner {
             let inner = Arc::clone(&self);
             tokio::spawn(async move {
                 let version = inner.put_shared(small.object, &small.bytes, data, small.mode).await;
-                // Whoever asked may not wait any more.
+                // The caller may have stopped waiting.
                 let _ = small.answer.send(version);
             });
         }
@@ -107,13 +108,13 @@ impl Inner {
         Ok(Place { stripe, at, stripe_size, coded })
     }
 
-    /// Removes a stripe in which no object has bytes any more; whatever else it is given it leaves.
+    /// Removes a stripe if no object has bytes in it any more; ignores keys that are not stripes.
     pub(crate) async fn drop_stripe(&self, live: &Arc<Live>, key: &str) -> Result<()> {
         let Some(write) = names::of_stripe(key) else { return Ok(()) };
         let (found, _) = self.look(live, key, (Wanted::Facts, None)).await?;
         let Some(found) = found else { return Ok(()) };
         let Some(stripe) = Stripe::of(key, &found.value) else { return Ok(()) };
-        // Puts that name it may be under way still.
+        // Puts that name it may still be in flight.
         let age = self.clock.now().since(found.value.time);
         if age <= live.map.lease.max(live.map.grace) {
             return Ok(());
@@ -126,7 +127,7 @@ impl Inner {
         self.delete_row(live, key).await
     }
 
-    /// Whether any version of an object that is kept has bytes in a stripe.
+    /// Whether any live version of an object has bytes in a stripe.
     async fn has_in(&self, live: &Arc<Live>, object: &str, stripe: WriteId) -> Result<bool> {
         let known = self.known(live, object).await?;
         let of = |decided: &fulgurite_geo::Decided| {
@@ -138,7 +139,7 @@ impl Inner {
     }
 }
 
-/// Gathers small objects, for as long as anybody has the store.
+/// Collects small objects into batches for as long as the store is in use.
 fn gather(inner: Weak<Inner>) -> mpsc::Sender<Small> {
     let (send, mut smalls) = mpsc::channel::<Small>(BATCHES_AHEAD);
     tokio::spawn(async move {
@@ -148,7 +149,7 @@ fn gather(inner: Weak<Inner>) -> mpsc::Sender<Small> {
             };
             let wait = std::time::Duration::from_nanos(map.batch.as_nanos());
             let until = tokio::time::Instant::now() + wait;
-            // The list of keys takes some of the chunk, and more than that where keys are long.
+            // The list of keys takes part of the chunk, and long keys make it overflow.
             let most = map.chunk.get() / 2;
             let (mut bytes, mut batch) = (first.bytes.len() as u64, vec![first]);
             while batch.len() < BATCHED_MAX && bytes < most {
@@ -167,7 +168,7 @@ fn gather(inner: Weak<Inner>) -> mpsc::Sender<Small> {
     send
 }
 
-/// The list of a stripe's objects: how many, and of each key its length and itself.
+/// Encodes the list of a stripe's objects: their number, then the length and bytes of each key.
 fn list(keys: &BTreeSet<&str>) -> Vec<u8> {
     let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
     let mut bytes = length(keys.len()).to_vec();
@@ -178,7 +179,7 @@ fn list(keys: &BTreeSet<&str>) -> Vec<u8> {
     bytes
 }
 
-/// The objects of a stripe. Their list may end in any of its chunks: as many are read as it takes.
+/// Returns the objects of a stripe. Their list may end in any chunk: reads as many as needed.
 async fn objects_of(live: &Arc<Live>, stripe: &Stripe) -> Result<Vec<String>> {
     let mut bytes = Vec::new();
     for chunk in stripe.coded.chunks(stripe.size) {
@@ -194,7 +195,7 @@ async fn objects_of(live: &Arc<Live>, stripe: &Stripe) -> Result<Vec<String>> {
     Err(GeoError::Corrupt { key: stripe.object.clone() })
 }
 
-/// The objects of a stripe, of its first bytes; none when these are too few, or no list.
+/// Decodes the objects of a stripe from its first bytes; none if these are too few, or no list.
 fn keys_of(bytes: &[u8]) -> Option<Vec<String>> {
     let (count, mut rest) = number(bytes)?;
     let mut keys = Vec::new();
@@ -207,7 +208,7 @@ fn keys_of(bytes: &[u8]) -> Option<Vec<String>> {
     Some(keys)
 }
 
-/// The number at the beginning of some bytes, and what is behind it.
+/// Returns the number at the start of some bytes, and the rest.
 fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (first, behind) = bytes.split_first_chunk::<4>()?;
     Some((usize::try_from(u32::from_le_bytes(*first)).ok()?, behind))

@@ -1,20 +1,20 @@
-//! Fragments of other sites, kept in a folder at this one: a get brings all but one of the
-//! fragments it needs from elsewhere, and the next get of the same version need not.
+//! Cache of other sites' fragments, in a local folder. A get reads all but one of its fragments
+//! from other sites; the next get of the same version need not.
 //!
 //! ```text
-//! FOLDER/lock                  who has the folder: one program
-//! FOLDER/WRITE.CHUNK.INDEX     the stored payload of a fragment, with the sums of its blocks
+//! FOLDER/lock                  held by the one program that uses the folder
+//! FOLDER/WRITE.CHUNK.INDEX     the stored payload of a fragment, with the checksums of its blocks
 //! FOLDER/....new               one that is being written
 //! ```
 //!
-//! Fragments never change and their names never come twice, so nothing in it can be old; each is
-//! verified whenever it is used, and one that is damaged is dropped and fetched from its site.
-//! Which version is the last one is asked of the sites all the same. Only versions that are known
-//! to be durable are looked for here: what is not may be hidden by others, who do not know of it.
+//! Fragments never change and their names are never reused, so no entry can be stale. Each is
+//! verified on every use; a damaged one is dropped and fetched from its site. The sites are still
+//! asked which version is the last one. Only versions known to be durable are looked up here:
+//! others may be made obsolete by programs that do not know of this cache.
 //!
-//! Nothing depends on it: nothing is synced, and where the disk fails or is full it is left alone
-//! for a while. Those unused for longest make room. Bytes of removed objects stay until then,
-//! unless this program removes them itself.
+//! Nothing depends on it: nothing is fsynced, and if the disk fails or is full, the cache is
+//! disabled for a while. Eviction is LRU. Bytes of removed objects stay until then, unless this
+//! program removes them itself.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -34,12 +34,12 @@ use tokio::time::Instant;
 use crate::limits::{CACHE_ENTRIES_MAX, CACHE_REST, CACHE_SHARE, CACHE_WRITES};
 use crate::{GeoError, Result, names};
 
-/// The file that one program has locked.
+/// Lock file, held by one program.
 const LOCK: &str = "lock";
-/// Behind the name of what is being written.
+/// Suffix of files that are being written.
 const NEW: &str = ".new";
 
-/// Fragments of other sites. Clones are the same cache.
+/// Cache of other sites' fragments. Clones share one cache.
 #[derive(Clone, Debug)]
 pub struct FragmentCache(Arc<Inner>);
 
@@ -50,15 +50,15 @@ struct Inner {
     clock: Clock,
     index: Mutex<Index>,
     writes: Arc<Semaphore>,
-    /// When the disk failed last.
+    /// Time of the last disk failure.
     failed: Mutex<Option<Instant>>,
     hits: AtomicU64,
     misses: AtomicU64,
-    /// Locked as long as this is there.
+    /// Holds the lock for the lifetime of the cache.
     _lock: File,
 }
 
-/// What a cache has come to.
+/// Counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheCounts {
     pub(crate) hits: u64,
@@ -66,13 +66,13 @@ pub(crate) struct CacheCounts {
     pub(crate) bytes: u64,
 }
 
-/// Which fragments are there, and in which order they were used.
+/// Index of the cached fragments, in LRU order.
 #[derive(Debug, Default)]
 struct Index {
     entries: BTreeMap<String, Entry>,
     by_use: BTreeMap<u64, String>,
     bytes: u64,
-    /// Bytes of those that are being written.
+    /// Bytes reserved by running writes.
     reserved: u64,
     used: u64,
 }
@@ -84,7 +84,7 @@ struct Entry {
 }
 
 impl Index {
-    /// Takes in a fragment, as the one that was used last.
+    /// Adds a fragment as the most recently used.
     fn put(&mut self, name: String, bytes: u64) {
         self.remove(&name);
         self.used += 1;
@@ -108,7 +108,8 @@ impl Index {
         self.by_use.insert(self.used, name.to_owned());
     }
 
-    /// Reserves room for so many bytes, and takes out those unused for longest until there is some.
+    /// Reserves room for so many bytes. Returns the least recently used entries that it evicts for
+    /// that.
     fn reserve(&mut self, bytes: u64, bytes_max: u64) -> Vec<String> {
         let mut out = Vec::new();
         self.reserved += bytes;
@@ -123,7 +124,7 @@ impl Index {
     }
 }
 
-/// The file of a fragment; none of what is no fragment.
+/// Returns the file name of a fragment; none if the blob is not a fragment.
 fn file_name(blob: &Key) -> Option<String> {
     let (write, chunk, index) = names::of_blob(blob)?;
     Some(format!("{write}.{chunk:08x}.{index:02x}"))
@@ -140,10 +141,10 @@ fn is_ours(name: &str) -> bool {
 }
 
 impl FragmentCache {
-    /// Opens a cache in a folder, which is made if it is not there, of at most so many bytes.
+    /// Opens a cache of at most so many bytes in a folder, which is created if missing.
     ///
     /// # Errors
-    /// When the folder cannot be used, or another program has it.
+    /// If the folder cannot be used, or another program uses it.
     pub fn open(folder: &Path, bytes: ByteCount, clock: Clock) -> Result<Self> {
         let failed = |action: &'static str| {
             let path = folder.display().to_string();
@@ -183,13 +184,13 @@ impl FragmentCache {
         CacheCounts { hits: get(&self.0.hits), misses: get(&self.0.misses), bytes }
     }
 
-    /// Whether a fragment is there, as far as is known.
+    /// Whether a fragment is in the index.
     pub(crate) fn has(&self, blob: &Key) -> bool {
         let name = file_name(blob);
         !self.0.is_off() && name.is_some_and(|name| self.0.index().entries.contains_key(&name))
     }
 
-    /// A range of the stored payload of a fragment. It is not verified.
+    /// Reads a range of the stored payload of a fragment, without verifying it.
     pub(crate) async fn get(&self, blob: &Key, range: Range<u64>) -> Option<Bytes> {
         let name = file_name(blob)?;
         if !self.has(blob) {
@@ -203,19 +204,19 @@ impl FragmentCache {
         read
     }
 
-    /// Keeps the stored payload of a fragment, verified, if that is of no trouble.
+    /// Caches the stored payload of a verified fragment, if that is easily possible.
     pub(crate) fn keep(&self, blob: &Key, stored: Bytes) {
         let is_too_large = stored.len() as u64 > self.0.bytes_max / CACHE_SHARE;
         let Some(name) = file_name(blob) else { return };
         if is_too_large || self.0.is_off() || self.has(blob) {
             return;
         }
-        // Whoever reads does not wait for it: what cannot be written now is left out.
+        // Reads do not wait for it: if no write slot is free, the fragment is not cached.
         let Ok(permit) = Arc::clone(&self.0.writes).try_acquire_owned() else { return };
         let inner = Arc::clone(&self.0);
         tokio::task::spawn_blocking(move || {
             inner.write(name, &stored);
-            // When all permits are back nobody writes, and nobody has the folder for that.
+            // Once all permits are back, no write is running and none holds the folder open.
             drop(inner);
             drop(permit);
         });
@@ -230,7 +231,7 @@ impl FragmentCache {
                 inner.remove(&name);
             }
         });
-        // It is of no use to whoever waits how that went.
+        // The caller has no use for the result.
         let _ = dropped.await;
     }
 }
@@ -249,7 +250,7 @@ impl Inner {
         failed.is_some_and(|failed| failed.elapsed() < CACHE_REST)
     }
 
-    /// Leaves the disk alone for a while.
+    /// Disables the cache for a while.
     fn turn_off(&self, error: &std::io::Error) {
         let was_off = self.is_off();
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
@@ -267,7 +268,7 @@ impl Inner {
         }
     }
 
-    /// Reserves room, and removes those unused for longest until there is some.
+    /// Reserves room, evicting the least recently used fragments.
     fn reserve(&self, bytes: u64) {
         let out = self.index().reserve(bytes, self.bytes_max);
         for name in out {
@@ -283,7 +284,7 @@ impl Inner {
             let mut bytes = vec![0; length];
             file.read_exact(&mut bytes)?;
             let now = std::time::Duration::from_millis(self.clock.now().as_millis());
-            // It says in which order they were used when the cache is opened again.
+            // The modification time keeps the LRU order across restarts.
             let _ = file.set_modified(SystemTime::UNIX_EPOCH + now);
             Ok(bytes)
         };
@@ -296,7 +297,7 @@ impl Inner {
                 if self.index().remove(name) {
                     self.remove(name);
                 }
-                // Somebody removed it, or it was cut short.
+                // The file was removed or truncated.
                 if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) {
                     self.turn_off(&error);
                 }
@@ -327,14 +328,14 @@ impl Inner {
     }
 }
 
-/// What a folder has, the one first that was used least lately.
+/// Indexes the files of a folder, least recently used first.
 fn found(folder: &Path) -> std::io::Result<Index> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         if name.strip_suffix(NEW).is_some_and(is_ours) {
-            // It was never whole.
+            // It was never completed.
             let _ = std::fs::remove_file(entry.path());
         } else if is_ours(&name) {
             let known = entry.metadata()?;

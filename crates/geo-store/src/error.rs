@@ -1,4 +1,4 @@
-//! What can go wrong with objects over sites.
+//! Errors of operations on objects over sites.
 
 use fulgurite_geo::Version;
 use fulgurite_keyed::{Failure, Sort};
@@ -73,7 +73,7 @@ pub enum GeoError {
 pub type Result<T, E = GeoError> = std::result::Result<T, E>;
 
 impl GeoError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,8 +1,8 @@
-//! Bytes of objects: in fragments at sites, and out of them again.
+//! Bytes of objects: encoded into fragments at sites, and decoded again.
 //!
 //! ```text
 //! write   chunk -> k + m payloads -> one blob each, at its site, created and never changed
-//! fetch   of the k nearest sites; a slow or failing one is not waited for: another is asked too
+//! fetch   from the k nearest sites; if one is slow or fails, another is asked too (hedged read)
 //! ```
 
 use std::collections::BTreeMap;
@@ -24,10 +24,10 @@ use crate::live::Live;
 use crate::site::{Counts, Site};
 use crate::{GeoError, Result, names};
 
-/// What stands in the place of a fragment that must never be written, before the object's key.
+/// Marker in place of a fenced fragment, which must never be written; the object's key follows.
 pub(crate) const FORBIDDEN: &[u8] = b"fulgurite: this fragment must not be written\n";
 
-/// Whose fragments they are, and how many bytes they hold.
+/// A set of fragments: the write they belong to, and how many bytes they encode.
 #[derive(Clone, Debug)]
 pub(crate) struct Stripe {
     pub(crate) write: WriteId,
@@ -38,10 +38,10 @@ pub(crate) struct Stripe {
 }
 
 impl Stripe {
-    /// The fragments of a value, if it has any.
+    /// Returns the fragments of a value, if it has any.
     pub(crate) fn of(object: &str, value: &Value) -> Option<Self> {
         let (write, size, coded) = value.put()?.coded(value.id)?;
-        // A stripe that others share is an object of its own.
+        // A shared stripe is an object of its own.
         let object = if write == value.id { object.to_owned() } else { names::stripe(write) };
         Some(Self { write, object, size, coded: coded.clone(), time: value.time })
     }
@@ -51,8 +51,8 @@ impl Stripe {
         code.map_err(|error| GeoError::Invalid { what: error.to_string() })
     }
 
-    /// The header of a fragment of a chunk. Where an upload came in parts, how many bytes there are
-    /// in all, and where the chunk lies in them, was not known when it was written.
+    /// Returns the header of a fragment of a chunk. For a multipart upload, the total size and the
+    /// chunk's offset were not known when it was written.
     fn header(&self, chunk: &Chunk, index: u8) -> Header {
         let chunk_bytes = u32::try_from(chunk.length).unwrap_or(u32::MAX);
         let whole = self.coded.parts.is_empty();
@@ -78,12 +78,12 @@ impl Stripe {
     }
 }
 
-/// The fragments of chunks, ready to be written.
+/// Encoded fragments of chunks, ready to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Encoded(BTreeMap<(u32, u8), Bytes>);
 
 impl Encoded {
-    /// Codes chunks of a stripe; `bytes` begin at the first of them.
+    /// Encodes chunks of a stripe; `bytes` start at the first of them.
     pub(crate) fn of(stripe: &Stripe, chunks: &[Chunk], bytes: &[u8]) -> Result<Self> {
         let code = stripe.code()?;
         let mut all = BTreeMap::new();
@@ -105,13 +105,14 @@ impl Encoded {
         Ok(Self(all))
     }
 
-    /// The chunks of one fragment.
+    /// Returns the chunks of one fragment.
     fn of_index(&self, index: u8) -> impl Iterator<Item = (u32, &Bytes)> {
         self.0.iter().filter(move |((_, of), _)| *of == index).map(|((n, _), blob)| (*n, blob))
     }
 }
 
-/// Tries a call about a blob a few times, while it is known not to have been done or may not have.
+/// Retries a blob call a few times with backoff, as long as it was not, or may not have been,
+/// executed.
 async fn tried<T, F>(site: &Site, call: impl Fn() -> F) -> Result<T, BlobError>
 where
     F: Future<Output = Result<T, BlobError>>,
@@ -136,14 +137,14 @@ where
     }
 }
 
-/// Writes a fragment: all its chunks.
+/// Writes all chunks of a fragment.
 pub(crate) async fn write(live: &Live, fragment: Fragment, encoded: &Encoded) -> How {
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
     for (chunk, blob) in encoded.of_index(fragment.index) {
         let Ok(key) = names::blob(fragment, chunk) else { return How::Unknown };
         match tried(site, || blobs.create(&key, blob.clone())).await {
             Ok(()) => Counts::add(&site.counts.written, blob.len() as u64),
-            // What is there is not ours: the place was taken so that it should not be written.
+            // The blob there is not ours: the fragment was fenced.
             Err(BlobError::Exists) => return How::Absent,
             Err(error) => {
                 tracing::warn!(site = %site.name, blob = %key, %error, "a fragment is not written");
@@ -154,8 +155,8 @@ pub(crate) async fn write(live: &Live, fragment: Fragment, encoded: &Encoded) ->
     How::Done
 }
 
-/// Whether a fragment is there: all its chunks, by their lengths or, if it is looked at deeply, by
-/// all their bytes.
+/// Checks whether all chunks of a fragment exist: by their lengths or, if `deep`, by all their
+/// bytes.
 pub(crate) async fn probe(live: &Live, stripe: &Stripe, fragment: Fragment, deep: bool) -> How {
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
@@ -177,12 +178,12 @@ pub(crate) async fn probe(live: &Live, stripe: &Stripe, fragment: Fragment, deep
 }
 
 impl Stripe {
-    /// Whether a blob is a fragment of a chunk, whole and undamaged.
+    /// Whether a blob is this fragment of a chunk, complete and undamaged.
     fn is_fragment(&self, chunk: &Chunk, index: u8, blob: &[u8]) -> bool {
         decode(blob).is_ok_and(|(header, _)| header == self.header(chunk, index))
     }
 
-    /// Bytes of the blob of a fragment of a chunk.
+    /// Size in bytes of the blob of a fragment of a chunk.
     fn blob_bytes(&self, chunk: &Chunk) -> u64 {
         let header = self.header(chunk, 0);
         let blocks = fulgurite_sites::fragment::stored_bytes(header.payload_bytes);
@@ -190,10 +191,10 @@ impl Stripe {
     }
 }
 
-/// Takes the place of a fragment that is not there, so that it can never be written.
+/// Fences a missing fragment: writes a marker in its place, so that it can never be written.
 pub(crate) async fn forbid(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
-    // One chunk that can never be there is enough.
+    // One chunk that can never exist is enough.
     for chunk in stripe.coded.chunks(stripe.size) {
         let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
         let mark = Bytes::from([FORBIDDEN, stripe.object.as_bytes()].concat());
@@ -206,7 +207,7 @@ pub(crate) async fn forbid(live: &Live, stripe: &Stripe, fragment: Fragment) -> 
     How::Unknown
 }
 
-/// Removes a fragment, or what stands in its place.
+/// Removes a fragment, or the marker in its place.
 pub(crate) async fn erase(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
@@ -228,7 +229,7 @@ pub(crate) async fn erase_blob(live: &Live, site: fulgurite_geo::SiteIndex, blob
     if removed.is_ok() { How::Done } else { How::Unknown }
 }
 
-/// Makes a fragment again out of others and writes it in place of whatever is there.
+/// Rebuilds a fragment from others and writes it in place of whatever is there.
 pub(crate) async fn rebuild(live: &Arc<Live>, stripe: &Stripe, fragment: Fragment) -> How {
     let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
@@ -240,7 +241,7 @@ pub(crate) async fn rebuild(live: &Arc<Live>, stripe: &Stripe, fragment: Fragmen
         for (_, blob) in encoded.of_index(fragment.index) {
             let mut written = tried(site, || blobs.create(&key, blob.clone())).await;
             if matches!(written, Err(BlobError::Exists)) {
-                // Damaged, or cut short: it is no fragment, and this one is.
+                // The blob there is damaged or truncated: replace it.
                 if tried(site, || blobs.delete(&key)).await.is_err() {
                     return How::Unknown;
                 }
@@ -255,21 +256,21 @@ pub(crate) async fn rebuild(live: &Arc<Live>, stripe: &Stripe, fragment: Fragmen
     How::Done
 }
 
-/// Why bytes could not be had.
+/// Why bytes could not be read.
 pub(crate) type Short = Fetched;
 
-/// What became of one fragment.
+/// Why a fragment could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lack {
-    /// It is not there, or is no fragment.
+    /// It does not exist, or is not a valid fragment.
     Absent,
-    /// Nobody knows.
+    /// Its state is unknown.
     Unknown,
 }
 
-/// A chunk, or a range of it. Of the sites that have what is asked for, the nearest are asked, and
-/// others when these fail or take long. Of what is `durable` a cache may have some: what is not may
-/// be hidden by those who do not know of it.
+/// Fetches a chunk, or a range of it, from the nearest sites that have it, and from others if these
+/// fail or are slow. If it is `durable`, a cache may supply parts: other versions may be made
+/// obsolete by programs that do not know of the cache.
 pub(crate) async fn fetch_chunk(
     live: &Arc<Live>,
     (stripe, durable): (&Stripe, bool),
@@ -302,8 +303,8 @@ pub(crate) async fn fetch_chunk(
     Ok(Bytes::from(whole).slice(at(range.start)..at(range.end)))
 }
 
-/// The same part of the payloads of as many fragments as it takes; with `own`, of that one alone if
-/// it can be had.
+/// Fetches the same part of the payloads of as many fragments as needed; with `own`, only that one
+/// if it is available.
 async fn gather(
     live: &Arc<Live>,
     (stripe, chunk, durable): (&Stripe, &Chunk, bool),
@@ -345,7 +346,7 @@ async fn gather(
             Ok(Some((_, Err(Lack::Absent)))) => absent += 1,
             Ok(Some((_, Err(Lack::Unknown)))) => unknown += 1,
             Ok(None) => return Err(Fetched::Short { absent, unknown }),
-            // It takes long: one more is asked.
+            // It is slow: ask one more.
             Err(_) => {
                 let others = code.data() + usize::from(own.is_some());
                 wanted = (wanted + 1).max(others);
@@ -357,27 +358,27 @@ async fn gather(
     }
 }
 
-/// After which time another fragment is asked for.
+/// Returns the time after which one more fragment is requested (hedged read).
 fn hedge_after(live: &Live, stripe: &Stripe) -> Duration {
     let sites = stripe.coded.sites.iter().filter_map(|site| live.site(*site));
     let usual = sites.filter(|site| !site.is_down()).map(Site::hedge_after);
     usual.max().unwrap_or(crate::limits::HEDGE_MIN)
 }
 
-/// Whether a fragment of another site is at this one.
+/// Whether a fragment of another site is in the local cache.
 fn is_cached(live: &Live, stripe: &Stripe, chunk: &Chunk, index: usize) -> bool {
     let Some(fragment) = stripe.fragment(index) else { return false };
     let Some(cache) = live.cache_of(fragment.site) else { return false };
     names::blob(fragment, chunk.number).is_ok_and(|key| cache.has(&key))
 }
 
-/// A part of the payload of a fragment as a cache has it, verified; one that is damaged is dropped.
+/// Reads part of a fragment's payload from the cache and verifies it; drops a damaged one.
 async fn from_cache(
     cache: &FragmentCache,
     (key, header): (&Key, &Header),
     part: &Range<u32>,
 ) -> Option<Bytes> {
-    // It has no header there.
+    // The cache does not store headers.
     let stored = cache.get(key, stored_range(0, header.payload_bytes, part)).await?;
     match payload(&header.place(), header.payload_bytes, part.clone(), &stored) {
         Ok(bytes) => Some(Bytes::from(bytes)),
@@ -389,7 +390,7 @@ async fn from_cache(
     }
 }
 
-/// A part of the payload of one fragment, verified.
+/// Reads part of the payload of one fragment and verifies it.
 async fn payload_part(
     live: &Arc<Live>,
     (stripe, chunk, durable): (&Stripe, &Chunk, bool),
@@ -413,7 +414,7 @@ async fn payload_part(
         site.note_blob(began, &got);
         let stored = match got {
             Ok(stored) => stored,
-            // What is not there may be there soon, where it is being made again.
+            // At a site that is being rebuilt, a missing fragment may exist soon.
             Err(BlobError::NotFound | BlobError::Corrupt(_)) if !site.standing.rebuilding => {
                 return Err(Lack::Absent);
             }
@@ -434,8 +435,8 @@ async fn payload_part(
     (index, got.await)
 }
 
-/// Sites of the fragments of a write, data first: so many of those that hold some, beginning with
-/// another one for each write.
+/// Returns the sites of the fragments of a write, data first: consecutive sites of those that hold
+/// fragments, starting at a different one for each write.
 pub(crate) fn place(live: &Live, write: WriteId) -> Vec<fulgurite_geo::SiteIndex> {
     let holders = live.map.holders();
     let count = usize::from(live.map.data) + usize::from(live.map.parity);
@@ -443,7 +444,7 @@ pub(crate) fn place(live: &Live, write: WriteId) -> Vec<fulgurite_geo::SiteIndex
     (0..count).map(|at| holders[(first + at) % holders.len()]).collect()
 }
 
-/// Bytes that came in pieces, until there are enough of them.
+/// Buffer of bytes that arrive in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pieces: std::collections::VecDeque<Bytes>,
@@ -460,7 +461,7 @@ impl Gathered {
         self.length
     }
 
-    /// The first bytes, as many as that, or as there are.
+    /// Takes this many bytes from the front, or as many as there are.
     pub(crate) fn take(&mut self, length: u64) -> Bytes {
         let mut left = usize::try_from(length.min(self.length)).unwrap_or(usize::MAX);
         self.length -= left as u64;
@@ -472,7 +473,7 @@ impl Gathered {
             if !rest.is_empty() {
                 self.pieces.push_front(rest);
             }
-            // Most often one piece is all: it is not copied.
+            // Usually one piece is enough and is not copied.
             if left == 0 && taken.is_empty() {
                 return piece;
             }

@@ -1,12 +1,12 @@
-//! Healing of many objects: each is looked at once, and those of which nobody could say whether
-//! they are whole a few times more, fewer at once.
+//! Repair of many objects. Each is checked once; those whose state remains unknown are retried a
+//! few times, with less concurrency.
 //!
 //! ```text
 //! keys --> heal --+--> whole, or something is missing: counted
-//!                 '--> rows not read in time: again, after a rest ... counted as unsure at last
+//!                 '--> rows not read in time: retried after a backoff ... in the end, unsure
 //! ```
 //!
-//! Not here: hints, and what a lost site takes (`keeper`).
+//! Not here: hints, and rebuilding a lost site (`keeper`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,10 +24,10 @@ use crate::store::{GeoStore, Inner};
 use crate::{GeoError, Result};
 
 impl GeoStore {
-    /// Heals all objects. `told` hears how many were looked at.
+    /// Repairs all objects. Calls `told` with the number of objects checked so far.
     ///
     /// # Errors
-    /// When the objects cannot be listed.
+    /// If the objects cannot be listed.
     pub fn heal<'a>(
         &'a self,
         told: &'a (dyn Fn(u64) + Send + Sync),
@@ -35,10 +35,10 @@ impl GeoStore {
         Box::pin(async move { self.heal_all(false, told).await })
     }
 
-    /// The same, and reads all fragments whole: damaged ones are made again.
+    /// Scrubs all objects: the same, but reads all fragments in full and rebuilds damaged ones.
     ///
     /// # Errors
-    /// When the objects cannot be listed.
+    /// If the objects cannot be listed.
     pub fn verify<'a>(
         &'a self,
         told: &'a (dyn Fn(u64) + Send + Sync),
@@ -68,12 +68,12 @@ impl GeoStore {
     }
 }
 
-/// What was healed so far, and what is to be looked at again.
+/// One pass: the results so far, and the objects to retry.
 struct Turn<'a> {
     live: &'a Arc<Live>,
     kept: Kept,
     again: Vec<String>,
-    /// Whether there is none after it.
+    /// Whether this is the last pass.
     is_last: bool,
 }
 
@@ -115,13 +115,13 @@ impl Inner {
         self.heal_as(live, Work::on(object)?).await
     }
 
-    /// Heals an object. Rows of it that do not vote, since they were made while their site was made
-    /// again, are made to vote first: nobody else will.
+    /// Repairs an object. Restores rows that do not vote because they were created while their site
+    /// was rebuilt, as nothing else will, and then repairs it once more.
     async fn heal_as(&self, live: &Arc<Live>, work: Work) -> Result<Healed> {
         let healed = self.heal_once(live, &work).await;
         let mut voting = false;
         for site in &healed.silent {
-            // Before, programs may be at work that do not know that the site has forgotten.
+            // While a site is being rebuilt, some programs may not know yet that it lost its rows.
             let made_again = live.site(*site).is_some_and(|site| !site.standing.rebuilding);
             voting |= made_again && self.restore_one(live, &work.object, *site).await.is_ok();
         }
@@ -145,13 +145,13 @@ impl Inner {
         };
         let mut heal = Heal::new(live.terms(), care, self.clock.now(), self.random());
         let mut healed = run(&mut heal, work, live, &self.means).await;
-        // Rows are told last: one that was not may be behind.
+        // Rows are notified last: one that was skipped may lag behind.
         healed.whole &= work.take_untold() == 0;
         self.tally.rebuilt.fetch_add(u64::from(healed.rebuilt), Ordering::Relaxed);
         healed
     }
 
-    /// Has `one` heal each of some objects.
+    /// Repairs each of some objects with `one`.
     pub(crate) async fn heal_each<F>(
         &self,
         live: &Arc<Live>,

@@ -1,12 +1,12 @@
-//! What makes a namespace whole again, and removes what nobody can ask for: by command, and by
-//! itself.
+//! Maintenance of a namespace: repairs objects and removes garbage, by command and in the
+//! background.
 //!
 //! ```text
-//! hints    objects of which somebody knew that something is missing
-//! heal     all objects: open versions decided, rows told, fragments made again
-//! collect  bytes of versions that are hidden, or that others replaced, after the grace
-//! sweep    fragments of no version, when they are older than any write
-//! replace  a site that is lost: the map, every row, every fragment
+//! hints    objects known to be incomplete (as in hinted handoff)
+//! heal     all objects: settle open versions, notify rows, rebuild fragments
+//! collect  bytes of obsolete or overwritten versions, after the grace period
+//! sweep    orphan fragments, once they are older than any write
+//! replace  a lost site: the map, every row, every fragment
 //! ```
 
 use std::sync::Arc;
@@ -31,57 +31,57 @@ use crate::run::{Work, run};
 use crate::store::{GeoStore, Inner};
 use crate::{GeoError, Result, names};
 
-/// What was done to many objects.
+/// Result of maintenance on many objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Objects that were looked at.
+    /// Objects that were checked.
     pub objects: u64,
     /// Objects that are whole now.
     pub whole: u64,
-    /// Objects of which nobody can say whether they are, after all tries: rows of sites that vote
-    /// were not read in time, or could not be told. Nothing of them is known to be missing.
+    /// Objects in an unknown state after all tries: rows of voting sites were not read in time, or
+    /// could not be notified. Nothing of them is known to be missing.
     #[serde(default)]
     pub unsure: u64,
-    /// Versions that were open and are decided.
+    /// Open versions that were settled.
     pub settled: u64,
-    /// Objects with a version that waits undecided still.
+    /// Objects that still have an undecided version.
     #[serde(default)]
     pub undecided: u64,
-    /// For how long the oldest of those does.
+    /// Age of the oldest of those, in seconds.
     #[serde(default)]
     pub oldest_undecided_seconds: u64,
-    /// Fragments that were made again.
+    /// Fragments that were rebuilt.
     pub rebuilt: u64,
-    /// Fragments that are missing still.
+    /// Fragments that are still missing.
     pub missing: u64,
-    /// Versions that were never acknowledged and are hidden now.
+    /// Versions that were never acknowledged and were made obsolete.
     pub hidden: u64,
-    /// Versions whose bytes were removed.
+    /// Versions that were garbage-collected.
     pub collected: u64,
     /// Versions whose bytes could not be removed everywhere yet.
     pub left: u64,
-    /// Fragments of no version that were removed.
+    /// Orphan fragments that were removed.
     pub swept: u64,
-    /// Rows that a site had lost and has again.
+    /// Rows that were restored at a site that had lost them.
     pub restored: u64,
-    /// Versions that were acknowledged and are lost, as `KEY version N`, the first of them.
+    /// Acknowledged versions that are lost, as `KEY version N`; only the first ones.
     pub lost: Vec<String>,
-    /// What could not be done, the first few.
+    /// Failures; only the first few.
     pub problems: Vec<String>,
 }
 
-/// Names and problems that are told, at most.
+/// Maximum number of names and failures that are listed.
 const TOLD: usize = 100;
 
 impl Kept {
-    /// Takes in what was done to an object that is looked at once more.
+    /// Counts the repairs of an object that is checked once more.
     pub(crate) fn did(&mut self, healed: &Healed) {
         self.settled += u64::from(healed.settled);
         self.rebuilt += u64::from(healed.rebuilt);
         self.hidden += healed.hidden.len() as u64;
     }
 
-    /// Takes in what else was done.
+    /// Adds the results of another repair.
     fn add(&mut self, other: Self) {
         self.objects += other.objects;
         self.whole += other.whole;
@@ -122,9 +122,9 @@ impl Inner {
         self.collect_before(live, Work::on(object)?, UnixTime::from_millis(after)).await
     }
 
-    /// Makes room in the row of an object that was written very often of late: without the grace,
-    /// since a row that is full takes nothing more. A read of a version that goes so ends early.
-    /// Fragments at sites that are down are left to a sweep.
+    /// Makes room in the row of an object that was overwritten very often lately. It does not wait
+    /// for the grace period, since a full row accepts nothing more; a read of a removed version
+    /// ends early. Fragments at sites that are down are left to a sweep.
     pub(crate) async fn make_room(&self, live: &Arc<Live>, object: &str) {
         let made = async {
             let work = Work { leaves: true, ..Work::on(object)? };
@@ -164,10 +164,10 @@ impl Inner {
 }
 
 impl GeoStore {
-    /// Removes the bytes of versions that nobody can ask for any more.
+    /// Garbage collection: removes the bytes of dead versions.
     ///
     /// # Errors
-    /// When the objects cannot be listed.
+    /// If the objects cannot be listed.
     pub fn collect<'a>(
         &'a self,
         told: &'a (dyn Fn(u64) + Send + Sync),
@@ -203,11 +203,11 @@ impl GeoStore {
         })
     }
 
-    /// Removes fragments of no version that are older than `age`, which has to be longer than any
-    /// write may take.
+    /// Orphan sweep: removes fragments of no version that are older than `age`, which must be
+    /// longer than any write can take.
     ///
     /// # Errors
-    /// When `age` is too short.
+    /// If `age` is too short.
     pub fn sweep<'a>(
         &'a self,
         age: Duration,
@@ -283,10 +283,10 @@ impl GeoStore {
         Ok(run(&mut sweep, &work, live, &self.0.means).await)
     }
 
-    /// Works off the hints of the nearest sites: heals what they name.
+    /// Repairs the objects named by hints, at all voting sites.
     ///
     /// # Errors
-    /// When the map does not hold.
+    /// If the site map cannot be confirmed.
     pub fn work_off_hints(&self) -> BoxFuture<'_, Result<Kept>> {
         Box::pin(async move {
             let live = self.0.live().await?;
@@ -302,7 +302,7 @@ impl GeoStore {
                     match self.0.heal_one(&live, &object).await {
                         Ok(healed) => {
                             kept.healed(&object, &healed);
-                            // What is not whole yet is looked at again.
+                            // An object that is not whole yet keeps its hint.
                             if healed.whole && table.erase(&key).await.is_ok() {
                                 let one = |hints: u64| hints.checked_sub(1);
                                 let _ = self.0.hints.fetch_update(
@@ -320,8 +320,8 @@ impl GeoStore {
         })
     }
 
-    /// Heals objects with a version that was met undecided, so long ago that whoever proposed it is
-    /// not at it any more.
+    /// Repairs objects with an undecided version that was first seen so long ago that its proposer
+    /// has given up.
     async fn decide_what_waits(&self) -> Result<Kept> {
         let live = self.0.live().await?;
         let patience = std::time::Duration::from_nanos(live.map.patience.as_nanos());
@@ -334,13 +334,13 @@ impl GeoStore {
         inner.heal_each(of, waiting, one, &|_| {}).await
     }
 
-    /// Puts another place behind a site that is lost, and makes again there what it held. It goes
-    /// on where it was when it is called again with the same place. While fragments are missing
-    /// there that were looked for, the map says that it is being made again, and the last problem
-    /// says how many; what is missing at other sites does not hold it up.
+    /// Replaces a lost site by another place, and rebuilds there what it held. Another call with
+    /// the same place resumes. As long as fragments of the objects checked are missing there, the
+    /// map marks the site as rebuilding, and the last problem says how many. Fragments missing at
+    /// other sites do not hold it up.
     ///
     /// # Errors
-    /// When too few other sites answer, or somebody else changes the map.
+    /// If too few other sites answer, or another program changes the map.
     pub fn replace_site<'a>(
         &'a self,
         name: &'a str,
@@ -363,7 +363,7 @@ impl GeoStore {
             }
             let is_there = *there == SiteEntry { rebuilding: false, ..wanted.clone() };
             if is_there && has_rows(&live, index).await {
-                // Who put it there may have been killed in the last wait.
+                // A previous call may have been killed during the last wait.
                 told("waiting until every program knows that it is done", 0);
                 wait_a_lease(&live.map).await;
                 return self.heal(&|count| told("making again what it held", count)).await;
@@ -373,7 +373,7 @@ impl GeoStore {
                 self.open_place(&map, &wanted).await?;
                 self.0.change_map(map).await?;
             }
-            // Who began it may have been killed just now.
+            // A previous call may have been killed just now.
             told("waiting until every program has the new map", 0);
             wait_a_lease(&live.map).await;
             let (mut kept, lacking) = self.rebuild_site(index, told).await?;
@@ -384,13 +384,13 @@ impl GeoStore {
             ));
             }
             if kept.problems.is_empty() && kept.lost.is_empty() {
-                // Its counts go on where those of the old place were.
+                // Its start counts continue from those of the old place.
                 self.0.count_start(&self.0.live().await?, false).await;
                 let mut map = self.0.any_live().map.clone();
                 map.sites[index.index()].rebuilding = false;
                 self.0.change_map(map).await?;
-                // Until then programs make rows there that do not vote: of objects that came
-                // meanwhile. And they could not go on if another site were lost.
+                // Until then programs create rows there that do not vote, for new objects. Those
+                // objects would become unavailable if another site were lost.
                 told("waiting until every program knows that it is done", kept.objects);
                 wait_a_lease(&live.map).await;
                 kept.add(self.let_vote(index).await?);
@@ -399,7 +399,7 @@ impl GeoStore {
         })
     }
 
-    /// Makes the stores of a new place, before anybody is told of it.
+    /// Creates the stores of a new place, before the map names it.
     async fn open_place(&self, map: &SiteMap, place: &SiteEntry) -> Result<()> {
         map.check()?;
         let alone = SiteMap { sites: vec![place.clone()], ..map.clone() };
@@ -428,8 +428,8 @@ impl GeoStore {
         Ok(())
     }
 
-    /// Makes again what a site held: what was done, and how many of its fragments are missing
-    /// still.
+    /// Rebuilds what a site held. Returns the results, and how many of its fragments are still
+    /// missing.
     async fn rebuild_site(
         &self,
         site: SiteIndex,
@@ -445,7 +445,7 @@ impl GeoStore {
             }
             let healed = inner.heal_one(of, &key).await;
             if let Ok(healed) = &healed {
-                // An object that is looked at once more is not known to lack anything.
+                // An object that is checked once more is not known to lack any.
                 let of_site = healed.missing.iter().filter(|fragment| fragment.site == site);
                 lacking.fetch_add(of_site.count() as u64, Ordering::Relaxed);
             }
@@ -459,7 +459,7 @@ impl GeoStore {
         Ok((kept, lacking.load(Ordering::Relaxed)))
     }
 
-    /// Heals the objects whose rows at a site do not vote, though it was made again.
+    /// Repairs the objects whose rows at a rebuilt site do not vote yet.
     async fn let_vote(&self, site: SiteIndex) -> Result<Kept> {
         let live = self.0.live().await?;
         let Some(site) = live.shared(site) else { return Ok(Kept::default()) };
@@ -470,7 +470,7 @@ impl GeoStore {
             let mut rows = table.scan(Some(&below), None);
             while let Some(row) = rows.next().await {
                 let (key, row) = row.map_err(|_| unavailable())?;
-                // One that is unreadable is told with the object.
+                // An unreadable row is reported with its object.
                 let votes = Row::decode(&row.bytes).is_ok_and(|row| !row.silent);
                 silent.extend(names::object(&key).filter(|_| !votes).map(Ok));
             }
@@ -484,8 +484,8 @@ impl GeoStore {
         Ok(Kept { restored: kept.objects, ..kept })
     }
 
-    /// Does by itself what has to be done, again and again, as long as somebody has the store:
-    /// works off hints every `hints`, and collects every `collect`.
+    /// Runs maintenance in the background for as long as the store is in use: processes hints every
+    /// `hints`, and collects garbage every `collect`.
     pub fn keep(&self, hints: Duration, collect: Duration) {
         let weak = Arc::downgrade(&self.0);
         let rest = std::time::Duration::from_nanos(hints.as_nanos());
@@ -522,7 +522,7 @@ impl GeoStore {
 }
 
 impl GeoStore {
-    /// Counts a start; where blobs are an older copy, makes again what they lack.
+    /// Counts a start; if blobs are an older copy, rebuilds what they lack.
     async fn count_and_heal(&self) {
         let counted = self.count_start().await;
         let is_older = self.0.any_live().sites().iter().any(|site| site.are_blobs_older());
@@ -537,7 +537,7 @@ impl GeoStore {
     }
 }
 
-/// Until every program has the map that was written last.
+/// Waits until every program has the latest map.
 async fn wait_a_lease(map: &SiteMap) {
     tokio::time::sleep(std::time::Duration::from_nanos(map.lease.as_nanos())).await;
 }
@@ -548,7 +548,7 @@ async fn has_rows(live: &Live, site: SiteIndex) -> bool {
     matches!(table.scan(None, None).next().await, Some(Ok(_)))
 }
 
-/// Of which object a fragment says that it is.
+/// Returns the object that a fragment names.
 async fn object_of(blobs: &dyn Blob, meta: &BlobMeta) -> Result<String, String> {
     let most = Header::bytes_with(crate::limits::KEY_BYTES_MAX) as u64;
     let bytes = blobs.get(&meta.key, Some(0..most.min(meta.bytes.get()))).await;

@@ -1,26 +1,26 @@
-//! The geo tier: a store of objects over several sites, strongly consistent, coded, with nothing at
-//! a site but a table with conditional writes and a store of blobs (Giza, USENIX ATC 2017).
+//! The geo tier: a strongly consistent, erasure-coded object store over several sites. A site needs
+//! only a table with conditional writes and a blob store (Giza, USENIX ATC 2017).
 //!
 //! ```text
-//! put --> fragments to their sites ----------------.
-//!     '-> the version, agreed on at the sites' rows --+--> the caller is told
+//! put --> fragments to their sites -------------------.
+//!     '-> the version, agreed on at the sites' rows --+--> acknowledged
 //! get --> rows of a quorum: which version --.
-//!     '-> fragments of the nearest sites -----+--> bytes, each block of them verified
+//!     '-> fragments of the nearest sites ---+--> bytes, each block of them verified
 //! ```
 //!
-//! Programs that have the same map see each other's objects at once; none of them keeps anything.
+//! Programs with the same map see each other's objects at once; none of them keeps any state.
 //!
 //! ```text
-//! map        which sites there are          store     puts, reads, removals
-//! open       begin, open, another map       objects   `object_store`'s trait
-//! live       a map's stores, opened         upload    the same, in parts
-//! site       one site                       listing   rows side by side
-//! run        operations, run                batch     small objects in one stripe
-//! fragments  bytes at sites, and back       keeper    heal, collect, sweep
-//! object     on its way in, and found       healing   many objects, some of them again
-//! undecided  versions that wait              status    what it says of itself
+//! map        the site map                   store     puts, reads, removals
+//! open       init, open, map changes        objects   `object_store`'s trait
+//! live       a map's stores, opened         upload    multipart uploads
+//! site       one site                       listing   merged rows of several sites
+//! run        runs operations                batch     small objects in one stripe
+//! fragments  bytes at sites, and back       keeper    repair, collect, sweep
+//! object     to be put, and found           healing   repair of many objects
+//! undecided  undecided versions             status    status snapshots
 //! cache      fragments of other sites       writing   chunks of a stream, at their sites
-//! noted      objects with notes              starts    which site has an older copy
+//! noted      objects with notes             starts    which site has an older copy
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).

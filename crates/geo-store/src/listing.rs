@@ -1,13 +1,13 @@
-//! Listings: rows of several sites, side by side in the order of their keys.
+//! Listings: merges the rows of several sites in the order of their keys.
 //!
 //! ```text
-//! site A   a  b  .  d      the rows of a key at as many sites as it takes to miss no object that
-//! site B   a  .  c  d  --> was acknowledged: what they say of it is believed as a read would
-//! site C   .  b  c  d      believe it; where they do not tell, the object is read
+//! site A   a  b  .  d      the rows of a key at enough sites to miss no object that was
+//! site B   a  .  c  d  --> acknowledged: a listing draws the same conclusions from them as a
+//! site C   .  b  c  d      read; where they are not enough, the object is read
 //! ```
 //!
-//! Each object is there, or not, as a read at some moment of the listing would have said; the
-//! listing as a whole is of no one moment.
+//! Each object is listed as a read at some moment of the listing would have seen it; the listing as
+//! a whole is not a snapshot.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ use crate::{GeoError, Result, names};
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) key: String,
-    /// What all of them know.
+    /// Their merged known versions.
     pub(crate) known: Known,
-    /// Whether they tell what the object is; if not, it has to be read.
+    /// Whether they are enough to know the state of the object; if not, it must be read.
     pub(crate) certain: bool,
-    /// What some have for a later version.
+    /// The last undecided version that some of them have.
     pub(crate) open: Option<Open>,
 }
 
-/// The rows of one site that are still to come.
+/// The remaining rows of one site.
 struct Scan {
     rows: mpsc::Receiver<Result<(Key, Row), ()>>,
     head: Option<(Key, Row)>,
-    /// Whether it came to its end, and whether it did so whole.
+    /// Whether it has ended, and whether it ended with a failure.
     ended: bool,
     broken: bool,
 }
@@ -75,7 +75,7 @@ impl Scan {
         Self { rows, head: None, ended: false, broken: false }
     }
 
-    /// Has the next row at hand, if there is one.
+    /// Reads the next row, unless one is buffered or none is left.
     async fn fill(&mut self) {
         if self.head.is_some() || self.ended {
             return;
@@ -96,7 +96,8 @@ struct Merge {
 }
 
 impl Merge {
-    /// The rows of the next key, as many as there are; an error when too few sites came this far.
+    /// Returns the rows of the next key, of all sites that have it; an error if too few sites came
+    /// this far.
     async fn next(&mut self) -> Result<Option<Listed>> {
         if self.done {
             return Ok(None);
@@ -118,7 +119,7 @@ impl Merge {
             match scan.head.take_if(|_| same) {
                 Some((_, row)) => rows.push(row),
                 None if scan.broken => {}
-                // It has no such row.
+                // The site has no such row.
                 None => rows.push(Row::default()),
             }
         }
@@ -161,8 +162,8 @@ impl Merge {
     }
 }
 
-/// Objects whose rows lie below a key, and behind another if one is named, as rows have them. Some
-/// may not be there any more.
+/// Lists objects whose rows are below a key, and after another one if given, as the rows show them.
+/// Some may no longer exist.
 pub(crate) fn listed(
     live: &Arc<Live>,
     of: (Key, Option<Key>),
@@ -174,7 +175,7 @@ pub(crate) fn listed(
         Listing::Quorum => live.quorums().read(),
         Listing::Nearest => 1,
     };
-    // One more than it takes, where there is one: rows that differ are told apart without a read.
+    // One more than needed, if there is one: rows that differ are then resolved without a read.
     let most = if listing == Listing::Nearest { 1 } else { sites.len() };
     sites.truncate(most);
     let scans = sites.into_iter().map(|site| Scan::begin(live, site, of.clone())).collect();
@@ -185,8 +186,8 @@ pub(crate) fn listed(
     })
 }
 
-/// The keys of all objects of which rows tell, and of stripes, at as many sites as it takes to miss
-/// none; `except` is not asked.
+/// Lists the keys of all objects and stripes, from enough sites to miss none; `except` is not
+/// asked.
 pub(crate) fn keys(
     live: &Arc<Live>,
     except: Option<SiteIndex>,
@@ -194,7 +195,7 @@ pub(crate) fn keys(
     Ok(all(live, except)?.map_ok(|listed| listed.key))
 }
 
-/// The same with what rows say.
+/// The same, with the contents of the rows.
 pub(crate) fn all(
     live: &Arc<Live>,
     except: Option<SiteIndex>,

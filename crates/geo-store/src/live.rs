@@ -1,4 +1,4 @@
-//! A map of sites with the stores behind it, opened.
+//! A site map with its stores opened.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::map::{SiteEntry, SiteMap};
 use crate::site::Site;
 use crate::{GeoError, Result};
 
-/// What opens the stores of a site.
+/// Opens the stores of a site.
 #[async_trait]
 pub trait OpenSites: Send + Sync {
-    /// The table of a site that votes, made if it is not there and `may_create`.
+    /// Opens the table of a voting site, and creates it if it is missing and `may_create`.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -27,7 +27,7 @@ pub trait OpenSites: Send + Sync {
         may_create: bool,
     ) -> Result<Arc<dyn Table>, OpenError>;
 
-    /// The blobs of a site that holds fragments.
+    /// Opens the blobs of a site that holds fragments.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -60,21 +60,21 @@ impl OpenSites for Opener {
     }
 }
 
-/// A map, opened.
+/// An opened site map.
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) map: SiteMap,
     quorums: Quorums,
     sites: Vec<Arc<Site>>,
-    /// The site whose program this is, if it is one's.
+    /// The site that this program runs at, if any.
     near: Option<SiteIndex>,
-    /// Fragments of other sites.
+    /// Cache of other sites' fragments.
     pub(crate) cache: Option<FragmentCache>,
 }
 
 impl Live {
-    /// Opens all stores of a map. A site whose stores cannot be opened now is one that does not
-    /// answer, unless `all` must be.
+    /// Opens all stores of a map. A site whose stores cannot be opened counts as not answering,
+    /// unless `all` must be.
     pub(crate) async fn open(
         map: SiteMap,
         near: Option<&str>,
@@ -123,12 +123,12 @@ impl Live {
         self.sites.get(index.index()).map(|site| &**site)
     }
 
-    /// The cache, of a fragment that is elsewhere.
+    /// Returns the cache, for a fragment of another site.
     pub(crate) fn cache_of(&self, site: SiteIndex) -> Option<&FragmentCache> {
         self.cache.as_ref().filter(|_| !self.is_near(site))
     }
 
-    /// Whether a site is the one at which this program is.
+    /// Whether a site is the one this program runs at.
     pub(crate) fn is_near(&self, site: SiteIndex) -> bool {
         self.near == Some(site)
     }
@@ -141,14 +141,14 @@ impl Live {
         &self.sites
     }
 
-    /// Stores of the map that could not be opened.
+    /// Number of stores of the map that could not be opened.
     pub(crate) fn lacks_stores(&self) -> usize {
         let sites = self.sites.iter().zip(&self.map.sites);
         sites.map(|(site, entry)| lacking(site, entry)).sum()
     }
 
-    /// Keeps sites of an earlier one of the same map that are whole there: what they know of their
-    /// stores is of use.
+    /// Reuses the fully opened sites of an earlier instance of the same map: their measured health
+    /// and cached rows are useful.
     pub(crate) fn keep_sites_of(&mut self, before: &Self) {
         if self.map != before.map {
             return;
@@ -161,8 +161,8 @@ impl Live {
         }
     }
 
-    /// Takes stores of an earlier map that could not be opened again now, where both have them in
-    /// one place.
+    /// Reuses the stores of an earlier map for those that could not be opened now, if both maps
+    /// have them in the same place.
     pub(crate) fn take_stores_of(&mut self, before: &Self) {
         for (own, entry) in self.sites.iter_mut().zip(&self.map.sites) {
             let Some(index) = before.map.site(&entry.name) else { continue };
@@ -184,13 +184,13 @@ impl Live {
         self.quorums
     }
 
-    /// A site with its blobs, if they could be opened.
+    /// Returns a site with its blobs, if they could be opened.
     pub(crate) fn blobs(&self, index: SiteIndex) -> Option<(&Site, &dyn Blob)> {
         let site = self.site(index)?;
         Some((site, &**site.blobs.as_ref()?))
     }
 
-    /// Sites that vote, nearest first.
+    /// Returns the voting sites, nearest first.
     pub(crate) fn voters(&self) -> Vec<SiteIndex> {
         let mut voters = self.map.voters();
         let distance = |index: &SiteIndex| {
@@ -206,7 +206,7 @@ impl Live {
         voters
     }
 
-    /// The terms of an operation that begins now.
+    /// Returns the terms of an operation that begins now.
     pub(crate) fn terms(&self) -> Terms {
         let voters = self.voters();
         let is_down = |index: &&SiteIndex| {
@@ -218,7 +218,7 @@ impl Live {
         let down = voters.iter().filter(is_down).copied().collect();
         let silent = self.sites.iter().filter(|site| site.is_down()).map(|site| site.index);
         let silent = silent.collect();
-        // A lost ballot is a matter of one round between sites.
+        // After a lost ballot, one round between sites is enough of a backoff.
         let nearest: Vec<f64> =
             voters.iter().filter_map(|site| self.site(*site)).map(Site::distance).collect();
         let median = nearest.get(nearest.len() / 2).copied().unwrap_or_default();
@@ -237,14 +237,14 @@ impl Live {
     }
 }
 
-/// Stores of a site that could not be opened.
+/// Number of stores of a site that could not be opened.
 fn lacking(site: &Site, entry: &SiteEntry) -> usize {
     let table = site.table.is_some() != entry.table.is_some();
     let blobs = site.blobs.is_some() != entry.blobs.is_some();
     usize::from(table) + usize::from(blobs)
 }
 
-/// The first pause after a lost ballot, at least.
+/// Minimum backoff after a lost ballot.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 
 fn address(site: &SiteEntry, text: Option<&str>, what: &str) -> Result<Option<Address>> {

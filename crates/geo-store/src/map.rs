@@ -1,6 +1,6 @@
-//! The map of sites: which sites there are, who votes and who holds fragments, and how objects are
-//! coded over them. One file of TOML, and an object that the sites themselves agree on, whose
-//! version is the epoch.
+//! The site map: which sites exist, which of them vote or hold fragments, and how objects are coded
+//! over them. It is a TOML file, and also an object that the sites themselves agree on; its version
+//! is the epoch.
 //!
 //! ```toml
 //! name = "records"            # of the namespace
@@ -13,8 +13,8 @@
 //! blobs = "s3://lisbon-fragments?region=eu-west-1"      # holds fragments
 //! ```
 //!
-//! A site's place in the list is what rows and objects name: sites are added behind the others, and
-//! one that is replaced keeps its place.
+//! Rows and objects refer to a site by its index in the list: new sites are appended, and a
+//! replaced site keeps its index.
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
@@ -27,15 +27,15 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
 use crate::{GeoError, Result};
 
-/// Where a listing looks.
+/// Which sites a listing asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Listing {
-    /// At as many sites as it takes to find every object that was acknowledged.
+    /// Enough sites to find every object that was acknowledged.
     #[default]
     Quorum,
-    /// At the nearest site that answers: half of the rows or less, and what was put a moment ago
-    /// elsewhere may be missing.
+    /// The nearest site that answers: half of the rows or less, and recent puts from elsewhere may
+    /// be missing.
     Nearest,
 }
 
@@ -49,7 +49,7 @@ pub enum Versions {
     All(All),
 }
 
-/// The word for all versions.
+/// The keyword for all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum All {
@@ -58,7 +58,7 @@ pub enum All {
 }
 
 impl Versions {
-    /// As collectors want it.
+    /// Number of puts to keep, as garbage collection takes it.
     #[must_use]
     pub const fn newest(self) -> Option<usize> {
         match self {
@@ -68,57 +68,57 @@ impl Versions {
     }
 }
 
-/// A map of sites.
+/// The site map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteMap {
-    /// What the namespace is called.
+    /// Name of the namespace.
     pub name: String,
-    /// Which state of the map it is. Sites count them; a file of an operator has 0, or the one it
-    /// was written by a program with.
+    /// Version of the map. The sites count it; in an operator's file it is 0, or that of the map a
+    /// program last wrote to it.
     #[serde(default)]
     pub epoch: u32,
-    /// Fragments that give an object back.
+    /// Number of data fragments: as many decode an object.
     pub data: u8,
-    /// Fragments beside them.
+    /// Number of parity fragments.
     pub parity: u8,
-    /// How sizes of quorums are chosen.
+    /// Rule that sets the sizes of quorums.
     #[serde(default)]
     pub quorums: Sizes,
     /// Whether writes begin with a fast round.
     #[serde(default = "yes")]
     pub fast: bool,
-    /// Bytes of a chunk.
+    /// Chunk size in bytes.
     #[serde(default = "chunk")]
     pub chunk: ByteCount,
-    /// Bytes up to which an object lies in its rows.
+    /// Maximum size in bytes of an object stored inline in its rows.
     #[serde(default = "inline")]
     pub inline: ByteCount,
-    /// Fragments that must be written before a put is acknowledged, while sites are down; all of
-    /// them otherwise. `data`, and one more where `parity` is more than one, if it is not said.
+    /// Fragments that must be written before a put is acknowledged while sites are down; otherwise
+    /// all of them. Defaults to `data`, plus one if `parity` is more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fragments_needed: Option<u8>,
-    /// Versions of an object that are kept.
+    /// Number of versions kept per object.
     #[serde(default = "one")]
     pub versions: Versions,
-    /// How long a version that nobody can ask for any more is left, for reads that have begun.
+    /// Grace period: how long a dead version is kept, for reads that have begun.
     #[serde(default = "grace")]
     pub grace: Duration,
     /// How long a small object waits for others, so that they share a stripe; zero: each has
     /// fragments of its own.
     #[serde(default)]
     pub batch: Duration,
-    /// Where listings look.
+    /// Which sites listings ask.
     #[serde(default)]
     pub listing: Listing,
-    /// How long answers of other sites are waited for.
+    /// How long a round waits for answers of other sites.
     #[serde(default = "round")]
     pub round: Duration,
     /// How long an operation may take.
     #[serde(default = "patience")]
     pub patience: Duration,
-    /// How long this map is believed without asking the sites whether it still holds. A site is
-    /// replaced no sooner than that.
+    /// How long this map is trusted without asking the sites whether it is still current. Replacing
+    /// a site takes at least this long.
     #[serde(default = "lease")]
     pub lease: Duration,
     /// The sites.
@@ -129,15 +129,15 @@ pub struct SiteMap {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteEntry {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The address of its table: it votes if it has one.
+    /// Address of its table; a site with a table votes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// The address of its blobs: it holds fragments if it has one.
+    /// Address of its blobs; a site with blobs holds fragments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blobs: Option<String>,
-    /// Whether what it held was lost and is being made again.
+    /// Whether what it held was lost and is being rebuilt.
     #[serde(default, skip_serializing_if = "is_no")]
     pub rebuilding: bool,
 }
@@ -180,44 +180,44 @@ const fn lease() -> Duration {
 }
 
 impl SiteMap {
-    /// A map out of its text.
+    /// Parses a map.
     ///
     /// # Errors
-    /// When it is none, or says something impossible.
+    /// If the text is not a map, or is inconsistent.
     pub fn parse(text: &str) -> Result<Self> {
         let map: Self = settings::from_toml(text).map_err(|error| Error::Map(error.to_string()))?;
         map.check()?;
         Ok(map)
     }
 
-    /// Its text.
+    /// Returns the map as text.
     ///
     /// # Panics
-    /// Never: a map has a text.
+    /// Never: every map can be written as text.
     #[must_use]
     pub fn text(&self) -> String {
         toml::to_string_pretty(self).expect("a map has a text")
     }
 
-    /// Its epoch.
+    /// Returns its epoch.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
         Epoch(self.epoch)
     }
 
-    /// Sites that vote.
+    /// Returns the voting sites.
     #[must_use]
     pub fn voters(&self) -> Vec<SiteIndex> {
         self.having(|site| site.table.is_some())
     }
 
-    /// Sites that hold fragments.
+    /// Returns the sites that hold fragments.
     #[must_use]
     pub fn holders(&self) -> Vec<SiteIndex> {
         self.having(|site| site.blobs.is_some())
     }
 
-    /// Sites that are being made again.
+    /// Returns the sites that are being rebuilt.
     #[must_use]
     pub fn rebuilding(&self) -> BTreeSet<SiteIndex> {
         self.having(|site| site.rebuilding).into_iter().collect()
@@ -228,28 +228,29 @@ impl SiteMap {
         sites.filter(|(_, site)| has(site)).map(|(index, _)| index).collect()
     }
 
-    /// The site of a name.
+    /// Returns the site with this name.
     #[must_use]
     pub fn site(&self, name: &str) -> Option<SiteIndex> {
         self.having(|site| site.name == name).first().copied()
     }
 
-    /// Sizes of its quorums.
+    /// Returns the sizes of its quorums.
     ///
     /// # Errors
-    /// When so few or many sites cannot vote.
+    /// If the number of voting sites is not supported.
     pub fn sizes(&self) -> Result<Quorums, Error> {
         Quorums::new(self.voters().len(), self.quorums)
     }
 
-    /// Fragments that must be written before a put is acknowledged while sites are down.
+    /// Returns how many fragments must be written before a put is acknowledged while sites are
+    /// down.
     #[must_use]
     pub fn needed(&self) -> u8 {
         let usual = self.data + u8::from(self.parity > 1);
         self.fragments_needed.unwrap_or(usual).clamp(self.data, self.data + self.parity)
     }
 
-    /// Holds the map against what is possible.
+    /// Checks that the map is consistent.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -269,7 +270,7 @@ impl SiteMap {
                 let Some(address) = address else { continue };
                 let place = format!("{what} of site {:?}", site.name);
                 Address::from_str(address).map_err(|source| GeoError::Address { place, source })?;
-                // Where two sites are one place, one loss takes both.
+                // If two sites are in the same place, a single loss takes both.
                 let bare = address.split(['?', '#']).next().unwrap_or_default();
                 if !places.insert((what, bare.trim_end_matches('/'))) {
                     return refuse(format!(

@@ -1,13 +1,13 @@
-//! What rows and fragments are called in tables and stores of blobs.
+//! Names of rows in tables and of fragments in blob stores.
 //!
 //! ```text
-//! o/KEY                 the row of an object: its key, letters that stores do not take as =XX
-//! map                   the row of the map of sites
-//! s/WRITE               the row of a stripe that several objects share
-//! h/HEX                 a hint: which object has to be healed
-//! f/WRITE/CHUNK.INDEX   a fragment: of a write, of a chunk, which one
-//! counts                counts by which older copies of tables and blobs are known
-//! r/COUNT               such a count of the blobs of a site
+//! o/KEY                 row of an object: its key, with characters that stores reject as =XX
+//! map                   row of the site map
+//! s/WRITE               row of a stripe that several objects share
+//! h/HEX                 a hint: an object that needs repair
+//! f/WRITE/CHUNK.INDEX   a fragment: its write, its chunk, its index
+//! counts                start counts that reveal older copies of tables and blobs
+//! r/COUNT               the start count of a site's blobs
 //! ```
 
 use fulgurite_geo::{Fragment, WriteId};
@@ -16,31 +16,31 @@ use fulgurite_sites::Key;
 use crate::limits::KEY_BYTES_MAX;
 use crate::{GeoError, Result};
 
-/// Before the keys of objects.
+/// Prefix of the rows of objects.
 const OBJECTS: &str = "o";
-/// Before fragments.
+/// Prefix of fragments.
 const FRAGMENTS: &str = "f";
-/// Before stripes.
+/// Prefix of the rows of stripes.
 const STRIPES: &str = "s";
-/// Before hints.
+/// Prefix of hints.
 const HINTS: &str = "h";
 
-/// Before counts of a site's blobs.
+/// Prefix of start counts of a site's blobs.
 const COUNTS: &str = "r";
 
-/// The key under which the sites keep their map. No object has it: keys of objects have no such
+/// Key under which the sites store their map. No object has it: object keys cannot contain this
 /// byte.
 pub(crate) const MAP: &str = "\0map";
 
-/// Before the keys of stripes, which are objects that nobody else can name.
+/// Prefix of the keys of stripes, which are objects that clients cannot name.
 const STRIPE: &str = "\0stripe/";
 
-/// The key of a stripe.
+/// Returns the key of a stripe.
 pub(crate) fn stripe(write: WriteId) -> String {
     format!("{STRIPE}{write}")
 }
 
-/// Which stripe a key is of, if it is one's.
+/// Returns the stripe that a key belongs to, if it is the key of one.
 pub(crate) fn of_stripe(key: &str) -> Option<WriteId> {
     let write = u128::from_str_radix(key.strip_prefix(STRIPE)?, 16).ok()?;
     Some(WriteId(write))
@@ -51,7 +51,7 @@ fn key(text: String) -> Result<Key> {
     Key::new(text).map_err(invalid)
 }
 
-/// A key of an object in letters that every store takes.
+/// Escapes the key of an object to characters that every store accepts.
 fn escape(key: &str) -> String {
     let mut text = String::with_capacity(key.len());
     for byte in key.bytes() {
@@ -64,7 +64,7 @@ fn escape(key: &str) -> String {
     text
 }
 
-/// The row of an object.
+/// Returns the row name of an object.
 pub(crate) fn row(object: &str) -> Result<Key> {
     if object == MAP {
         return key("map".into());
@@ -79,7 +79,7 @@ pub(crate) fn row(object: &str) -> Result<Key> {
     key(format!("{OBJECTS}/{}", escape(object)))
 }
 
-/// Rows of all objects below a folder, or of all.
+/// Returns the prefix of the rows of objects below a folder, or of all objects.
 pub(crate) fn rows(folder: Option<&str>) -> Result<Key> {
     match folder {
         None | Some("") => key(OBJECTS.into()),
@@ -87,12 +87,12 @@ pub(crate) fn rows(folder: Option<&str>) -> Result<Key> {
     }
 }
 
-/// Rows of all stripes.
+/// Returns the prefix of the rows of all stripes.
 pub(crate) fn stripes() -> Result<Key> {
     key(STRIPES.into())
 }
 
-/// The key of an object, of its row.
+/// Returns the object key of a row.
 pub(crate) fn object(row: &Key) -> Option<String> {
     if let Some(stripe) = row.as_str().strip_prefix(STRIPES).and_then(|it| it.strip_prefix('/')) {
         return Some(format!("{STRIPE}{stripe}"));
@@ -111,17 +111,17 @@ pub(crate) fn object(row: &Key) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A blob of a fragment.
+/// Returns the blob name of a chunk of a fragment.
 pub(crate) fn blob(fragment: Fragment, chunk: u32) -> Result<Key> {
     key(format!("{FRAGMENTS}/{}/{chunk:08x}.{:02x}", fragment.write, fragment.index))
 }
 
-/// All fragments.
+/// Returns the prefix of all fragments.
 pub(crate) fn blobs() -> Result<Key> {
     key(FRAGMENTS.into())
 }
 
-/// Of which write a blob is, which chunk, and which fragment of it.
+/// Parses the name of a fragment's blob: its write, chunk and index.
 pub(crate) fn of_blob(blob: &Key) -> Option<(WriteId, u32, u8)> {
     let rest = blob.as_str().strip_prefix(FRAGMENTS)?.strip_prefix('/')?;
     let (write, rest) = rest.split_once('/')?;
@@ -131,33 +131,33 @@ pub(crate) fn of_blob(blob: &Key) -> Option<(WriteId, u32, u8)> {
     Some((WriteId(write), chunk, u8::from_str_radix(index, 16).ok()?))
 }
 
-/// The row of counts of a site.
+/// Returns the name of the row of a site's start counts.
 pub(crate) fn starts() -> Result<Key> {
     key("counts".into())
 }
 
-/// A count of a site's blobs.
+/// Returns the blob name of a start count.
 pub(crate) fn start(count: u64) -> Result<Key> {
     key(format!("{COUNTS}/{count:016x}"))
 }
 
-/// All of them.
+/// Returns the prefix of all start counts of blobs.
 pub(crate) fn starts_of_blobs() -> Result<Key> {
     key(COUNTS.into())
 }
 
-/// Which count a blob is.
+/// Returns the start count that a blob stands for.
 pub(crate) fn of_start(blob: &Key) -> Option<u64> {
     let count = blob.as_str().strip_prefix(COUNTS)?.strip_prefix('/')?;
     u64::from_str_radix(count, 16).ok()
 }
 
-/// A hint of a writer.
+/// Returns the name of a writer's hint.
 pub(crate) fn hint(number: u128) -> Result<Key> {
     key(format!("{HINTS}/{number:032x}"))
 }
 
-/// All hints.
+/// Returns the prefix of all hints.
 pub(crate) fn hints() -> Result<Key> {
     key(HINTS.into())
 }

@@ -1,8 +1,8 @@
-//! Objects with a note of their writer, which is known only when all their bytes have come: a
-//! digest of them stands in it. Listed together with their notes, from any name on.
+//! Objects with a note of their writer. The note is only known once all bytes have arrived, because
+//! it contains a digest of them. Listings return the notes and can start at any name.
 //!
-//! Not here: `object_store`'s trait, whose puts say everything before the first byte, and whose
-//! listings tell no attributes ([`crate::objects`]).
+//! Not here: `object_store`'s trait, whose puts take everything before the first byte, and whose
+//! listings have no attributes ([`crate::objects`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use crate::objects::{body, found};
 use crate::store::{GeoStore, Inner};
 use crate::{GeoError, Result, names};
 
-/// The bytes of an object, in pieces.
+/// Stream of the bytes of an object.
 pub type Pieces = BoxStream<'static, Result<Bytes>>;
 
-/// The attribute that is the note.
+/// Name of the attribute that holds the note.
 const NOTE: &str = "note";
 
-/// An object, and what its writer noted of it.
+/// An object with its note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
     /// Its key.
     pub key: String,
     /// Its version, which grows with every write.
     pub version: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When its writer proposed it, by the writer's clock.
+    /// When it was proposed, by the writer's clock.
     pub time: UnixTime,
-    /// The note; none of an object that was put without one.
+    /// The note; none if the object was put without one.
     pub note: Option<String>,
 }
 
@@ -58,11 +58,11 @@ impl Noted {
 }
 
 impl GeoStore {
-    /// Puts an object of `size` bytes. The note is waited for when all of them have come; without
-    /// one, or with other than `size` bytes, nothing is put.
+    /// Puts an object of `size` bytes. Waits for the note once all of them have arrived; without a
+    /// note, or with a different number of bytes, it writes nothing.
     ///
     /// # Errors
-    /// [`GeoError`]; of a condition that is not met, [`GeoError::Exists`] or [`GeoError::Changed`].
+    /// [`GeoError`]; if the condition is not met, [`GeoError::Exists`] or [`GeoError::Changed`].
     pub fn put_noted<'a>(
         &'a self,
         key: &'a str,
@@ -97,10 +97,10 @@ impl GeoStore {
         })
     }
 
-    /// What is under a key, if anything is.
+    /// Returns the object under a key, if there is one.
     ///
     /// # Errors
-    /// When too few sites answer, or what was acknowledged is lost.
+    /// If too few sites answer, or an acknowledged version is lost.
     pub fn find_noted<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Noted>>> {
         Box::pin(async move {
             let live = self.0.live().await?;
@@ -109,10 +109,10 @@ impl GeoStore {
         })
     }
 
-    /// The same with its bytes, those of `range` as far as there are so many.
+    /// The same, with the bytes of `range` as far as it overlaps the object.
     ///
     /// # Errors
-    /// As [`Self::find_noted`]; the stream ends with one when bytes cannot be had.
+    /// As [`Self::find_noted`]; the stream ends with an error if bytes cannot be read.
     pub fn get_noted<'a>(
         &'a self,
         key: &'a str,
@@ -132,10 +132,10 @@ impl GeoStore {
         })
     }
 
-    /// Hides all versions of what is under a key; whether there was anything.
+    /// Deletes the object under a key. Returns whether there was one.
     ///
     /// # Errors
-    /// When too few sites answer.
+    /// If too few sites answer.
     pub fn remove_noted<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             match self.0.delete(key).await {
@@ -146,8 +146,8 @@ impl GeoStore {
         })
     }
 
-    /// Objects below a folder with their notes, in the order of what their keys are called in rows
-    /// (letters, digits and `-`, `.`, `_`, `/` stand for themselves there), those behind `after`.
+    /// Lists objects below a folder with their notes, starting behind `after`. The order is that of
+    /// their row names, in which letters, digits and `-`, `.`, `_`, `/` stand for themselves.
     pub fn list_noted(
         &self,
         folder: &str,

@@ -1,4 +1,4 @@
-//! An object on its way in, and as it was found.
+//! An object to be put, and an object that was found.
 
 use bytes::Bytes;
 use fulgurite_geo::{Put, Value, Version};
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::Result;
 
-/// What is to be put, beside its bytes.
+/// An object to be put, without its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) key: String,
@@ -22,18 +22,18 @@ pub(crate) struct Found {
     pub(crate) value: Value,
     /// Whether all its bytes are known to be written.
     pub(crate) durable: bool,
-    /// Its first bytes, if they were wanted.
+    /// Its first bytes, if they were requested.
     pub(crate) first: Option<Bytes>,
 }
 
 impl Found {
-    /// What was put; a version that is found is a put.
+    /// Returns the put; a version that was found is always one.
     pub(crate) fn put(&self) -> Option<&Put> {
         self.value.put()
     }
 }
 
-/// A small object on its way into a stripe.
+/// A small object that waits for its stripe.
 #[derive(Debug)]
 pub(crate) struct Small {
     pub(crate) object: Object,
@@ -42,7 +42,7 @@ pub(crate) struct Small {
     pub(crate) answer: oneshot::Sender<Result<Version>>,
 }
 
-/// What a put of a version is answered: the version is its entity tag.
+/// Returns the result of a put: the version is the entity tag.
 pub(crate) fn answer(version: Version) -> PutResult {
     PutResult { version: Some(version.to_string()), ..put_result(version.0) }
 }

@@ -117,7 +117,7 @@ impl ObjectStore for GeoStore {
         list(Arc::clone(&self.0), prefix, Some(offset.as_ref().to_owned()))
     }
 
-    /// Rows of all that lies below the folder are looked at: tables have no folders.
+    /// Scans all rows below the folder: tables have no folders.
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
         let folder = folder(prefix);
         let mut all = list(Arc::clone(&self.0), prefix, None);
@@ -135,7 +135,7 @@ impl ObjectStore for GeoStore {
         Ok(ListResult { objects, common_prefixes, extensions: Default::default() })
     }
 
-    /// Bytes of its own: a copy outlives what it was made of.
+    /// Copies the bytes: a copy outlives its source.
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
         let copied = copy(&self.0, from, to, Mode::from(options.mode)).await;
         copied.map(drop).map_err(|error| {
@@ -173,8 +173,8 @@ async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<
     inner.put_stream(object, put.size, body, mode).await
 }
 
-/// Bytes of a version, a chunk at a time and some ahead. Of a whole object it is compared at the
-/// end whether it is what was put.
+/// Streams the bytes of a version chunk by chunk, with read-ahead. For a whole object it checks at
+/// the end that the digest is that of the put.
 pub(crate) fn body(
     inner: &Arc<Inner>,
     live: Arc<Live>,
@@ -183,7 +183,7 @@ pub(crate) fn body(
     range: std::ops::Range<u64>,
 ) -> BoxStream<'static, Result<Bytes>> {
     let Some(put) = found.put().cloned() else { return stream::empty().boxed() };
-    // Of an upload in parts only the parts have digests.
+    // A multipart upload has digests of its parts only.
     let in_parts = matches!(&put.data, Data::Coded(coded) if !coded.parts.is_empty());
     let whole = range == (0..put.size) && !in_parts;
     let bytes = match &put.data {
@@ -233,7 +233,7 @@ fn coded(
     let chunks = chunks.filter(|chunk| chunk.at < end && chunk.at + chunk.length > start);
     let chunks: Vec<_> = chunks.collect();
     let (version, durable) = (found.version, found.durable);
-    // The first bytes came with the answer which version it is.
+    // The read that found the version also fetched its first bytes.
     let mut first = found.first;
     let parts = stream::iter(chunks).map(move |chunk| {
         let (live, stripe, key) = (Arc::clone(&live), Arc::clone(&stripe), key.clone());
@@ -260,7 +260,7 @@ fn coded(
     parts.buffered(CHUNKS_AT_ONCE).boxed()
 }
 
-/// The beginning of keys below a folder.
+/// Returns the key prefix of a folder.
 fn folder(prefix: Option<&Path>) -> String {
     match prefix.map(AsRef::as_ref) {
         None | Some("") => String::new(),
@@ -295,7 +295,7 @@ fn list(
     metas.boxed()
 }
 
-/// What is there under a key of a listing.
+/// Returns the object under a key of a listing, if any.
 pub(crate) async fn found(
     inner: &Inner,
     live: &Arc<Live>,

@@ -1,12 +1,12 @@
-//! How a namespace begins, is opened, and keeps its map: an object over the sites whose version is
-//! the map's epoch.
+//! How a namespace is created, is opened, and maintains its site map: an object over the sites
+//! whose version is the map's epoch.
 //!
 //! ```text
 //! init      version 1 of the map, where the sites have none
 //! open      the file's map --> the sites' map, when they have a later one --> the file
-//! confirm   every third of a lease: what do the sites say? After a whole lease without an answer
-//!           nothing is written or read any more, since another map may hold
-//! change    version e + 1, if the map is still version e; after that, a lease is waited for
+//! confirm   every third of a lease: asks the sites. After a whole lease without an answer nothing
+//!           is written or read any more, since another map may be current
+//! change    version e + 1, if the map is still version e; then waits for a lease
 //! ```
 
 use std::io::Write as _;
@@ -24,11 +24,11 @@ use crate::store::{GeoOptions, GeoStore, Inner};
 use crate::{GeoError, Result, names};
 
 impl GeoStore {
-    /// Begins a namespace: its sites have the map from now on. What was cut short goes on: sites
-    /// that have this very map have it from before.
+    /// Creates a namespace: writes the map to its sites. It is idempotent: after an interruption,
+    /// sites that have this very map are accepted.
     ///
     /// # Errors
-    /// When a site cannot be opened, or the sites have another map already.
+    /// If a site cannot be opened, or the sites have another map already.
     pub fn init(mut options: GeoOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             options.map.epoch = 1;
@@ -67,7 +67,7 @@ impl GeoStore {
     /// Opens a namespace by its map, or by a later one that its sites have.
     ///
     /// # Errors
-    /// When too few sites answer, or they have no map, or one of another namespace.
+    /// If too few sites answer, or they have no map, or that of another namespace.
     pub fn open(options: GeoOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             let live = Live::open(
@@ -83,14 +83,14 @@ impl GeoStore {
         })
     }
 
-    /// The map as it is.
+    /// Returns the current map.
     #[must_use]
     pub fn map(&self) -> SiteMap {
         self.0.any_live().map.clone()
     }
 }
 
-/// Confirms the map as long as anybody has the store.
+/// Confirms the map for as long as the store is in use.
 fn watch(inner: &Arc<Inner>) {
     let weak: Weak<Inner> = Arc::downgrade(inner);
     tokio::spawn(async move {
@@ -109,14 +109,14 @@ fn watch(inner: &Arc<Inner>) {
 }
 
 impl Inner {
-    /// Asks the sites which map holds, and takes in a later one.
+    /// Asks the sites which map is current, and adopts a later one.
     pub(crate) async fn confirm(&self) -> Result<()> {
-        // Each map may lead to a later one; never for long.
+        // Each map may lead to a later one, but not forever.
         for _ in 0..MAPS_MAX {
             let asked = tokio::time::Instant::now();
             let mut live = self.any_live();
             let map = match self.read_map(&live).await {
-                // Those that were away when they were to be opened may be the ones that answer.
+                // Sites that could not be opened before may be the ones that answer now.
                 Err(GeoError::Unavailable { .. }) if self.open_again(&live).await => {
                     live = self.any_live();
                     self.read_map(&live).await?
@@ -143,8 +143,7 @@ impl Inner {
         Err(GeoError::OldMap { what: format!("there were {MAPS_MAX} maps one after the other") })
     }
 
-    /// Opens what could not be opened with the map: a site that was away then may be back. Whether
-    /// one is.
+    /// Opens stores of the map that could not be opened before. Returns whether any could be now.
     async fn open_again(&self, live: &Arc<Live>) -> bool {
         let lacking = live.lacks_stores();
         if lacking == 0 {
@@ -169,7 +168,7 @@ impl Inner {
         }
     }
 
-    /// Opens another map and goes on with it.
+    /// Opens another map and switches to it.
     pub(crate) async fn take_in(&self, map: SiteMap) -> Result<()> {
         let near = self.near.as_deref().filter(|near| map.site(near).is_some());
         let mut live = Live::open(map.clone(), near, &*self.opener, (false, false)).await?;
@@ -192,7 +191,7 @@ impl Inner {
         Ok(map)
     }
 
-    /// Has the sites take another map; none when the condition is not met.
+    /// Writes another map to the sites; none if the condition is not met.
     pub(crate) async fn write_map(
         &self,
         live: &Arc<Live>,
@@ -210,7 +209,7 @@ impl Inner {
         self.decide(live, &Work::on(names::MAP)?, value, condition).await
     }
 
-    /// Has the sites take the map that comes after the one at hand, and goes on with it.
+    /// Writes the successor of the current map to the sites, and switches to it.
     pub(crate) async fn change_map(&self, mut map: SiteMap) -> Result<()> {
         let live = self.any_live();
         map.epoch = live.map.epoch + 1;
@@ -225,7 +224,7 @@ impl Inner {
         }
     }
 
-    /// Writes the map to its file, whole or not at all.
+    /// Writes the map to its file atomically.
     fn keep_map(&self, map: &SiteMap) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let failed = |action: &'static str| {
@@ -234,7 +233,7 @@ impl Inner {
         };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or_else(|| Path::new("."));
-        // Several programs may have the same file.
+        // Several programs may share the file.
         let drawn = u128::from_le_bytes(self.means.entropy.draw());
         let beside = file.with_extension(format!("{drawn:032x}.new"));
         let mut new = std::fs::File::create(&beside).map_err(failed("make a new"))?;
@@ -246,5 +245,5 @@ impl Inner {
     }
 }
 
-/// Maps that are taken in one after the other before it is given up.
+/// Maximum number of successive maps before it gives up.
 const MAPS_MAX: usize = 8;

@@ -1,5 +1,5 @@
-//! Runs operations: does what they want done, at sites and with bytes, and tells them what came of
-//! it.
+//! Driver of operations: executes their commands, at sites and with bytes, and reports the results
+//! to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -22,17 +22,17 @@ use crate::names;
 use crate::site::Site;
 use crate::undecided::{Open, Undecided};
 
-/// What all operations of a program share.
+/// Context shared by all operations of a program.
 pub(crate) struct Means {
     pub(crate) entropy: Entropy,
     pub(crate) rests: Arc<dyn Rests>,
-    /// Fragments on their way to sites that did not answer lately.
+    /// Limits the fragments in flight to sites that did not answer lately.
     pub(crate) late: Semaphore,
-    /// Writes whose fragments are being erased.
+    /// Limits the writes whose fragments are being erased.
     pub(crate) forgetting: Arc<Semaphore>,
-    /// Versions that were met undecided.
+    /// Undecided versions that were seen.
     pub(crate) undecided: Undecided,
-    /// A moment from which the runtime's time is counted.
+    /// Origin of the runtime's time.
     pub(crate) since: tokio::time::Instant,
 }
 
@@ -43,28 +43,28 @@ impl Means {
     }
 }
 
-/// What an operation works on: an object, and bytes that it writes or wants.
+/// Subject of an operation: an object, and the bytes to write or fetch.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     pub(crate) object: String,
     pub(crate) row: Key,
-    /// What it writes.
+    /// The fragments to write.
     pub(crate) encoded: Arc<Encoded>,
-    /// Which bytes it wants; none when it only wants to know that they are there.
+    /// The range to fetch; none if it only checks that the bytes exist.
     pub(crate) wanted: Option<GetRange>,
-    /// The one blob that it removes, where nothing is known of others.
+    /// The only blob to remove, if nothing is known of others.
     pub(crate) blob: Option<Key>,
-    /// Whether fragments at sites that are down are left there, as if they were erased: nobody asks
-    /// for them any more, and a sweep finds them.
+    /// Whether fragments at sites that are down count as erased. Nothing needs them any more, and a
+    /// sweep finds them.
     pub(crate) leaves: bool,
-    /// Whether fragments that are looked for are read whole.
+    /// Whether probed fragments are read in full.
     pub(crate) deep: bool,
     pub(crate) fetched: Arc<Mutex<BTreeMap<Version, First>>>,
-    /// Values whose fragments it deals with.
+    /// The values whose fragments it handles.
     pub(crate) values: Arc<Mutex<BTreeMap<fulgurite_geo::WriteId, Stripe>>>,
-    /// Values of which a row says that their bytes are written.
+    /// Values known from a row to be durable.
     pub(crate) durable: Arc<Mutex<BTreeSet<fulgurite_geo::WriteId>>>,
-    /// Tellings of it that were left out.
+    /// Number of its notifications that were dropped.
     pub(crate) untold: Arc<AtomicUsize>,
 }
 
@@ -91,17 +91,17 @@ impl Work {
         })
     }
 
-    /// How many tellings of it were left out since this was asked last.
+    /// Returns the number of its notifications that were dropped since the last call.
     pub(crate) fn take_untold(&self) -> usize {
         self.untold.swap(0, Ordering::Relaxed)
     }
 
-    /// What was fetched of a version.
+    /// Takes the first bytes that were fetched of a version.
     pub(crate) fn first(&self, version: Version) -> Option<First> {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner).remove(&version)
     }
 
-    /// Says what the fragments of a write are.
+    /// Records the fragments of a write.
     pub(crate) fn know(&self, value: &Value) {
         if let Some(stripe) = Stripe::of(&self.object, value) {
             let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +151,7 @@ where
             }
         };
         let Some(heard) = heard else {
-            // Never: this has a sender itself.
+            // Impossible: this function holds a sender itself.
             unreachable!("there is a sender")
         };
         learn(work, &heard);
@@ -160,7 +160,7 @@ where
     }
 }
 
-/// Takes note of the fragments of versions of which a row tells.
+/// Records the fragments of all versions in a row.
 fn learn(work: &Work, heard: &Heard) {
     if let Heard::Answered { answer: Some((_, row)), .. } = heard {
         for decided in row.known.decided.values() {
@@ -194,7 +194,7 @@ fn act_on(
                     }
                     None => None,
                 };
-                // Nobody waits for it any more when the operation is over.
+                // Once the operation has ended, nobody receives it.
                 let _ =
                     heard.send(Heard::Answered { site: ask.site, call: ask.call, answer }).await;
             });
@@ -259,8 +259,8 @@ async fn do_deed(
     }
 }
 
-/// Fetches the first bytes that are wanted of a version: with them it is known to be readable, and
-/// the others are fetched as they are given to whoever reads.
+/// Fetches the first requested bytes of a version. They prove that it is readable; the rest is
+/// fetched while the reader consumes the stream.
 async fn fetch_first(live: &Arc<Live>, work: &Work, version: Version, value: &Value) -> Fetched {
     let short = Fetched::Short { absent: u8::MAX, unknown: 0 };
     let Some(stripe) = Stripe::of(&work.object, value) else { return short };
@@ -285,8 +285,8 @@ async fn fetch_first(live: &Arc<Live>, work: &Work, version: Version, value: &Va
     }
 }
 
-/// Where a range of a value's bytes begins in its stripe, and how long it is: the range is cut at
-/// the end of the value.
+/// Returns where a range of a value's bytes begins in its stripe, and its length, cut at the end of
+/// the value.
 pub(crate) fn value_range(value: &Value, wanted: &Range<u64>) -> (u64, u64) {
     let Some(put) = value.put() else { return (0, 0) };
     let at = match &put.data {

@@ -1,5 +1,4 @@
-//! A site as a program sees it: its table and its blobs, how it has answered lately, and what was
-//! moved.
+//! A site as one program sees it: its table, its blobs, its recent health, and its traffic.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,16 +27,16 @@ pub(crate) struct Site {
     pub(crate) blobs: Option<Arc<dyn Blob>>,
     pub(crate) standing: Standing,
     health: Mutex<Health>,
-    /// Rows as they were last written or read: a write that finds its row unchanged takes one call.
+    /// Rows as last written or read: if a row has not changed, a write takes one call.
     rows: Mutex<Remembered>,
     pub(crate) counts: Counts,
     pub(crate) tellings: Tellings,
-    /// Its table is an older copy, and is not asked; its blobs are one.
+    /// Whether its table is an older copy, which is not asked; and likewise for its blobs.
     is_table_older: AtomicBool,
     are_blobs_older: AtomicBool,
 }
 
-/// Rows of late, in two generations: when the younger one is full, the older one is forgotten.
+/// Cache of rows in two generations: when the younger one is full, the older one is dropped.
 #[derive(Debug, Default)]
 struct Remembered {
     young: BTreeMap<Key, Stored>,
@@ -67,20 +66,20 @@ impl std::fmt::Debug for Site {
     }
 }
 
-/// How a site has answered lately.
+/// Recent health of a site.
 #[derive(Debug, Default)]
 struct Health {
     /// Failures since the last answer.
     failures: u32,
     failed: Option<Instant>,
-    /// What the last of them was.
+    /// The error of the last failure.
     why: Option<String>,
-    /// The usual time of an answer about a row, and of a fragment, in seconds.
+    /// Typical latency of rows, and of fragments, in seconds.
     row: Option<f64>,
     blob: Option<f64>,
 }
 
-/// What was asked of a site and moved since the program began.
+/// Calls to a site and bytes moved since the program started.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) rows: AtomicU64,
@@ -97,7 +96,7 @@ impl Counts {
     }
 }
 
-/// Of two times of answers, the usual one: an eighth of what is new counts.
+/// Moving average of latencies: a new value has a weight of one eighth.
 fn usual(before: Option<f64>, seconds: f64) -> f64 {
     before.map_or(seconds, |before| before + (seconds - before) / 8.0)
 }
@@ -127,7 +126,7 @@ impl Site {
         }
     }
 
-    /// Its table, if it may be asked: one that is an older copy has forgotten what it promised.
+    /// Returns its table, unless that is an older copy, which has forgotten its promises.
     pub(crate) fn asked_table(&self) -> Option<&dyn Table> {
         self.table.as_deref().filter(|_| !self.is_table_older())
     }
@@ -142,12 +141,12 @@ impl Site {
         self.are_blobs_older.load(Ordering::SeqCst)
     }
 
-    /// Takes in whether its table is one. Whether that is new.
+    /// Sets whether its table is an older copy. Returns whether that changed.
     pub(crate) fn set_table_older(&self, is_older: bool) -> bool {
         self.is_table_older.swap(is_older, Ordering::SeqCst) != is_older
     }
 
-    /// Takes in whether its blobs are one. Whether that is new.
+    /// Sets whether its blobs are an older copy. Returns whether that changed.
     pub(crate) fn set_blobs_older(&self, is_older: bool) -> bool {
         self.are_blobs_older.swap(is_older, Ordering::SeqCst) != is_older
     }
@@ -156,7 +155,7 @@ impl Site {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it did not answer lately, several times, or may not be asked.
+    /// Whether it failed several times lately, or must not be asked.
     pub(crate) fn is_down(&self) -> bool {
         if self.is_table_older() {
             return true;
@@ -166,24 +165,24 @@ impl Site {
         health.failures >= FAILURES_OF_DOWN && lately
     }
 
-    /// What it last failed with, while it is down.
+    /// Its last error, while it is down.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.is_down().then(|| self.health().why.clone()).flatten()
     }
 
-    /// How far it is, by the usual time of its answers about rows.
+    /// Its distance: the typical latency of its rows.
     pub(crate) fn distance(&self) -> f64 {
         let health = self.health();
         health.row.or(health.blob).unwrap_or(0.0)
     }
 
-    /// After which time a fragment is waited for no longer than another is asked as well.
+    /// Returns the time after which another fragment is requested as well (hedged read).
     pub(crate) fn hedge_after(&self) -> std::time::Duration {
         let usual = self.health().blob.unwrap_or(0.0);
         std::time::Duration::from_secs_f64(usual * 3.0).max(HEDGE_MIN)
     }
 
-    /// Takes in that it answered, or did not and why.
+    /// Records an answer and its latency, or a failure.
     fn note(&self, began: Instant, failure: Option<String>, of_rows: bool) {
         let mut health = self.health();
         if failure.is_some() {
@@ -198,7 +197,7 @@ impl Site {
         *before = Some(usual(*before, seconds));
     }
 
-    /// Takes in how a call about a blob went. What was refused was answered.
+    /// Records the result of a blob call. A refusal counts as an answer.
     pub(crate) fn note_blob<T>(&self, began: Instant, done: &Result<T, BlobError>) {
         let failed = done.as_ref().err().filter(|error| error.certainty() != Certainty::Refused);
         if failed.is_some() {
@@ -207,8 +206,8 @@ impl Site {
         self.note(began, failed.map(|error| error_chain(error)), false);
     }
 
-    /// What is likely of a row before it is read: that it is as it was last, or, where the first
-    /// version of an object is asked for, that there is none.
+    /// Guesses a row before reading it: unchanged since last time or, for the first version of an
+    /// object, missing.
     fn guess(&self, key: &Key, request: &Request) -> Guess {
         let known = self.rows.lock().unwrap_or_else(PoisonError::into_inner).get(key);
         match (&request.command, known) {
@@ -227,8 +226,8 @@ impl Site {
         }
     }
 
-    /// Applies a request to a row: reads it, steps, and writes it back if it is still the one read.
-    /// None when nobody knows what became of it, or the row cannot be read.
+    /// Applies a request to a row: reads it, steps, and writes it back if it is still the same.
+    /// None if the outcome is unknown, or the row is unreadable.
     pub(crate) async fn apply(
         &self,
         key: &Key,
@@ -266,7 +265,7 @@ impl Site {
         }
     }
 
-    /// The transaction, done from here: a trip for each call of the table.
+    /// Runs the transaction from here: one round trip per call to the table.
     async fn transact(
         &self,
         table: &dyn Table,
@@ -281,7 +280,7 @@ impl Site {
         done.map(|done| (done.result, done.calls))
     }
 
-    /// The transaction, done by who stands beside the table: one trip.
+    /// Lets a node next to the table run the transaction: one round trip.
     async fn ask(
         &self,
         beside: &dyn Beside,

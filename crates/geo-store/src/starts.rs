@@ -1,16 +1,16 @@
-//! Which site has an older copy of its stores, told by counts that the sites keep of each other.
+//! Detects sites whose stores are an older copy, by start counts that the sites keep of each other.
 //!
 //! ```text
 //! row "counts" of a site     its own count, and the last count that it saw of each other one
 //! blob "r/COUNT"             the count of the site's blobs
 //! ```
 //!
-//! A program that keeps a namespace counts when it begins and then each time that it collects:
-//! first each site's own count, then all of them at every other site. So what others saw of a site
-//! it has itself, and more. A table that has less forgot what it promised and acknowledged: it is
-//! not asked any more, as if its site did not answer. Blobs whose count is not there lack what was
-//! written since: all objects are healed. Not known so is a copy that was made since the last
-//! count.
+//! A program that maintains a namespace counts when it starts and then at every garbage collection:
+//! first each site's own count, then all of them at every other site. So a site always has at least
+//! the count that the others saw of it. A table with a lower count has forgotten promises and
+//! acknowledged writes: it is no longer asked, as if its site did not answer. Blobs without their
+//! count lack what was written since: all objects are repaired. A copy made after the last count is
+//! not detected.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ use crate::{Result, names};
 
 const FIRST_LINE: &str = "fulgurite starts 1";
 
-/// What a site's row says: counts of tables and of blobs, by the names of sites.
+/// Contents of a site's row: counts of tables and of blobs, by the names of sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Counts {
     tables: BTreeMap<String, u64>,
@@ -45,7 +45,7 @@ impl Counts {
         self.blobs.get(site).copied().unwrap_or(0)
     }
 
-    /// The higher of each.
+    /// Keeps the higher of each count.
     fn merge(&mut self, other: &Self) {
         for (own, others) in [(&mut self.tables, &other.tables), (&mut self.blobs, &other.blobs)] {
             for (site, &count) in others {
@@ -55,7 +55,7 @@ impl Counts {
         }
     }
 
-    /// A row of another format says nothing.
+    /// Decodes a row; one of another format counts as empty.
     fn decode(bytes: Option<&[u8]>) -> Self {
         let mut counts = Self::default();
         let text = bytes.map(String::from_utf8_lossy).unwrap_or_default();
@@ -93,10 +93,10 @@ impl Counts {
 }
 
 impl GeoStore {
-    /// Counts a start at all sites that answer, and looks which of them are older copies.
+    /// Counts a start at all sites that answer, and checks which of them are older copies.
     ///
     /// # Errors
-    /// When the map does not hold.
+    /// If the site map cannot be confirmed.
     pub fn count_start(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let live = self.0.live().await?;
@@ -107,7 +107,7 @@ impl GeoStore {
 }
 
 impl Inner {
-    /// Looks which sites are older copies. A site that does not answer now is none.
+    /// Checks which sites are older copies. A site that does not answer now is not one.
     pub(crate) async fn check_starts(&self, live: &Arc<Live>) {
         let rows = self.read_counts(live).await;
         let known = merged(&rows);
@@ -117,8 +117,8 @@ impl Inner {
             }
             let mut is_older = own.table(&site.name) < known.table(&site.name);
             if is_older {
-                // Its own count is written before others hear of it: what was read before theirs
-                // may have been of before.
+                // A site writes its own count before the others learn it, so a row read before
+                // theirs may just be too early.
                 let again = self.read_row(live, site).await;
                 is_older = again.is_none_or(|own| own.table(&site.name) < known.table(&site.name));
             }
@@ -137,7 +137,7 @@ impl Inner {
         }
     }
 
-    /// Counts at each site. With `is_healed` blobs that were an older copy are none any more.
+    /// Counts at each site. With `is_healed`, blobs that were an older copy no longer are.
     pub(crate) async fn count_start(&self, live: &Arc<Live>, is_healed: bool) {
         self.check_starts(live).await;
         let known = merged(&self.read_counts(live).await);
@@ -172,7 +172,7 @@ impl Inner {
         }
     }
 
-    /// One more of a site's own; `least` is what others saw of one that is being made again.
+    /// Increments a site's own count; `least` is what others saw of a site that is being rebuilt.
     async fn count_table(
         &self,
         live: &Live,
@@ -190,7 +190,7 @@ impl Inner {
         Some(counts.table(&site.name))
     }
 
-    /// Changes a site's row; what it is then, or nothing when the site does not answer.
+    /// Changes a site's row. Returns its new contents, or none if the site does not answer.
     async fn change(
         &self,
         live: &Live,
@@ -228,7 +228,7 @@ impl Inner {
             let mut found = blobs.list(Some(&below), UnixTime::from_millis(u64::MAX / 2));
             while let Some(Ok(meta)) = found.next().await {
                 if names::of_start(&meta.key).is_some_and(|of| of < count) {
-                    // One that is left is removed the next time.
+                    // If this fails, the next count removes it.
                     let _ = blobs.delete(&meta.key).await;
                 }
             }
@@ -236,14 +236,14 @@ impl Inner {
         let _ = within(live, forget).await;
     }
 
-    /// Whether the store says that a count of its blobs is not there.
+    /// Whether the store states that a count of its blobs is missing.
     async fn lacks_blobs(&self, live: &Live, site: &Site, count: u64) -> bool {
         let (Some(blobs), Ok(key)) = (&site.blobs, names::start(count)) else { return false };
         let head = within(live, blobs.head(&key)).await;
         matches!(head, Some(Err(BlobError::NotFound)))
     }
 
-    /// The rows of all sites that answer.
+    /// Reads the rows of all sites that answer.
     async fn read_counts(&self, live: &Arc<Live>) -> Vec<(Arc<Site>, Counts)> {
         let read = live
             .sites()
@@ -252,7 +252,7 @@ impl Inner {
         join_all(read).await.into_iter().flatten().collect()
     }
 
-    /// That of one, older copy or not; none when it does not answer.
+    /// Reads the row of one site, older copy or not; none if it does not answer.
     async fn read_row(&self, live: &Live, site: &Site) -> Option<Counts> {
         let (table, key) = (site.table.as_ref()?, names::starts().ok()?);
         let row = within(live, table.read(&key)).await?.ok()?;
@@ -295,7 +295,7 @@ fn merged(rows: &[(Arc<Site>, Counts)]) -> Counts {
     all
 }
 
-/// No site is waited for longer than for an answer of a round.
+/// Limits the wait for a site to one round.
 async fn within<T>(live: &Live, work: impl Future<Output = T>) -> Option<T> {
     let round = std::time::Duration::from_nanos(live.map.round.as_nanos());
     tokio::time::timeout(round, work).await.ok()

@@ -1,4 +1,4 @@
-//! What a namespace over sites says of itself.
+//! Status of a namespace over sites.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,56 +15,56 @@ use crate::map::SiteEntry;
 use crate::store::GeoStore;
 use crate::undecided::Waiting;
 
-/// A namespace over sites at a moment, as this program sees it.
+/// Snapshot of a namespace over sites, as this program sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The epoch of its map.
     pub epoch: u32,
-    /// Fragments that give an object back, and those beside them.
+    /// Number of data fragments and of parity fragments.
     pub code: (u8, u8),
-    /// Sites that must promise, accept in a classic round, and in a fast one.
+    /// Quorum sizes: of a promise, of a classic round, and of a fast round.
     pub quorums: (usize, usize, usize),
-    /// For how long no majority of sites confirmed the map.
+    /// Seconds since enough sites last confirmed the map.
     pub confirmed_seconds_ago: u64,
     /// Its sites.
     pub sites: Vec<SiteSnapshot>,
-    /// Writes that took the fast path, and the slow one.
+    /// Writes that took the fast path, and those that took the slow one.
     pub writes_fast: u64,
     /// See [`Self::writes_fast`].
     pub writes_slow: u64,
     /// Writes whose condition was not met.
     pub writes_refused: u64,
-    /// Writes that failed, and were not done.
+    /// Writes that failed and had no effect.
     pub writes_failed: u64,
-    /// Writes of which nobody knows.
+    /// Writes with an unknown outcome.
     pub writes_indeterminate: u64,
-    /// Rounds between sites that writes took.
+    /// Rounds between sites for writes.
     pub write_rounds: u64,
     /// Reads.
     pub reads: u64,
-    /// Rounds between sites that reads took.
+    /// Rounds between sites for reads.
     pub read_rounds: u64,
     /// Reads for which too few sites answered.
     pub reads_unavailable: u64,
-    /// Reads of versions that are lost.
+    /// Reads that met a lost version.
     pub reads_lost: u64,
-    /// Reads of versions of which it was not known that they are durable.
+    /// Reads of versions that are not known to be durable.
     pub reads_unsure: u64,
-    /// Hints that this program wrote and that were not worked off by it.
+    /// Hints that this program wrote and has not processed.
     pub hints: u64,
-    /// Objects with a version that this program met undecided and has not seen decided since.
+    /// Objects with an undecided version that this program met and has not seen decided since.
     pub undecided: u64,
-    /// For how long the oldest of those waits.
+    /// Age of the oldest of those, in seconds.
     pub oldest_undecided_seconds: u64,
-    /// Fragments that were made again.
+    /// Fragments that were rebuilt.
     pub fragments_rebuilt: u64,
-    /// Versions whose bytes were removed.
+    /// Versions that were garbage-collected.
     pub versions_collected: u64,
-    /// Fragments of no version that were removed.
+    /// Orphan fragments that were removed.
     pub fragments_swept: u64,
-    /// Fragments of other sites that were found in the cache of this one, and that were not.
+    /// Hits and misses in the cache of other sites' fragments.
     pub cache_hits: u64,
     /// See [`Self::cache_hits`].
     pub cache_misses: u64,
@@ -72,54 +72,54 @@ pub struct Snapshot {
     pub cache_bytes: u64,
 }
 
-/// A site at a moment.
+/// Snapshot of a site.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct SiteSnapshot {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Whether it votes.
     pub votes: bool,
     /// Whether it holds fragments.
     pub holds: bool,
-    /// Whether what it held was lost and is being made again.
+    /// Whether what it held was lost and is being rebuilt.
     pub rebuilding: bool,
     /// Whether its stores could be opened, and have answered lately.
     pub up: bool,
-    /// The usual time of an answer about a row, in milliseconds.
+    /// Typical latency of its rows, in milliseconds.
     pub row_ms: f64,
-    /// Requests about rows, and calls of its table for them.
+    /// Requests for rows, and the calls to its table that they took.
     pub row_requests: u64,
     /// See [`Self::row_requests`].
     pub row_calls: u64,
-    /// Requests about rows that failed.
+    /// Requests for rows that failed.
     pub row_failures: u64,
     /// Bytes of fragments that were written there.
     pub bytes_written: u64,
     /// Bytes of fragments that were read there.
     pub bytes_read: u64,
-    /// Calls about fragments that failed.
+    /// Calls for fragments that failed.
     pub blob_failures: u64,
-    /// What it last failed with, while it does not answer.
+    /// Its last error, while it does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// Whether its table is an older copy, which is not asked.
+    /// Whether its table is an older copy, which is no longer asked.
     #[serde(default)]
     pub table_is_older: bool,
-    /// Whether its blobs are one: what was written since is missing there.
+    /// Whether its blobs are an older copy, which lacks what was written since.
     #[serde(default)]
     pub blobs_are_older: bool,
 }
 
 impl Snapshot {
-    /// Whether all sites answer and nothing is lost.
+    /// Whether all sites are up and complete, and no version is lost.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         let is_well = |site: &SiteSnapshot| site.up && !site.rebuilding && !site.blobs_are_older;
         self.sites.iter().all(is_well) && self.reads_lost == 0
     }
 
-    /// Why it is not healthy, a line each, with the names of sites; none when it is.
+    /// Returns why it is not healthy: a line per reason, with the names of sites; empty if it is.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<String> = self.sites.iter().filter_map(SiteSnapshot::reason).collect();
@@ -145,11 +145,11 @@ impl SiteSnapshot {
 }
 
 impl GeoStore {
-    /// Looks at the rows of all objects for versions that wait undecided, and leaves them so: as
-    /// much work as a listing of all.
+    /// Scans the rows of all objects for undecided versions, and leaves them undecided. It costs as
+    /// much as a listing of all.
     ///
     /// # Errors
-    /// When the objects cannot be listed.
+    /// If the objects cannot be listed.
     pub fn waiting(&self) -> BoxFuture<'_, Result<Waiting>> {
         Box::pin(async move {
             let live = self.0.live().await?;
@@ -170,7 +170,7 @@ impl GeoStore {
         })
     }
 
-    /// What it says of itself.
+    /// Returns a snapshot of the namespace.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let live = self.0.any_live();

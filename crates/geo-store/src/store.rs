@@ -1,4 +1,4 @@
-//! Objects over sites: put, read, removed, each by one operation of `fulgurite_geo`.
+//! Objects over sites: puts, reads and deletes, each by one operation of `fulgurite_geo`.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,21 +32,21 @@ use crate::undecided::{Open, Undecided};
 use crate::writing::{forget, write_all};
 use crate::{GeoError, Result, names};
 
-/// What a namespace over sites is opened with.
+/// Options to open a namespace over sites.
 pub struct GeoOptions {
-    /// The map, as its file has it.
+    /// The map in its file.
     pub map: SiteMap,
     /// The file, which is written when the sites have a later map.
     pub file: Option<PathBuf>,
-    /// The site at which this program is, if it is at one.
+    /// The site that this program runs at, if any.
     pub near: Option<String>,
-    /// The time of day.
+    /// The wall clock.
     pub clock: Clock,
-    /// What ids and nonces are drawn from.
+    /// Source of ids and nonces.
     pub entropy: Entropy,
-    /// What opens stores.
+    /// Opens the stores.
     pub opener: Arc<dyn OpenSites>,
-    /// Where fragments of other sites are kept that were read, if they are to be.
+    /// Cache for fragments read from other sites, if any.
     pub cache: Option<FragmentCache>,
 }
 
@@ -56,13 +56,13 @@ impl std::fmt::Debug for GeoOptions {
     }
 }
 
-/// A namespace over sites as a store of objects. Clones are the same store.
+/// An object store over sites. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct GeoStore(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     live: RwLock<Arc<Live>>,
-    /// When enough sites said last that the map holds.
+    /// When enough sites last confirmed the map.
     pub(crate) confirmed: Mutex<tokio::time::Instant>,
     pub(crate) file: Option<PathBuf>,
     pub(crate) near: Option<String>,
@@ -71,11 +71,11 @@ pub(crate) struct Inner {
     pub(crate) opener: Arc<dyn OpenSites>,
     pub(crate) cache: Option<FragmentCache>,
     pub(crate) tally: Tally,
-    /// Small objects on their way into a stripe.
+    /// Queue of small objects that wait for a stripe.
     pub(crate) batches: OnceLock<mpsc::Sender<Small>>,
-    /// Who has this, for whoever works for it aside.
+    /// A reference to itself, for background tasks.
     pub(crate) own: Weak<Self>,
-    /// Hints that were written by this program and not worked off.
+    /// Hints that this program wrote and has not processed.
     pub(crate) hints: AtomicU64,
 }
 
@@ -114,7 +114,7 @@ impl Inner {
         }
     }
 
-    /// The map as it is at the moment, confirmed or not.
+    /// Returns the current map, confirmed or not.
     pub(crate) fn any_live(&self) -> Arc<Live> {
         Arc::clone(&self.live.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -124,7 +124,7 @@ impl Inner {
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
     }
 
-    /// The map, if it was confirmed lately, or can be now.
+    /// Returns the map, if it was confirmed within the lease, or can be now.
     pub(crate) async fn live(&self) -> Result<Arc<Live>> {
         let live = self.any_live();
         let lease = std::time::Duration::from_nanos(live.map.lease.as_nanos());
@@ -144,10 +144,10 @@ impl Inner {
         }
     }
 
-    /// A stream of its own for an operation.
+    /// Derives an independent random stream for an operation.
     pub(crate) fn random(&self) -> RandomStream {
         let drawn = u128::from_le_bytes(self.means.entropy.draw());
-        // Both halves count: two operations must never draw the same ballots.
+        // Use both halves: two operations must never draw the same ballots.
         let seed = Seed::new((drawn >> 64) as u64);
         seed.child(&drawn.to_le_bytes()).stream()
     }
@@ -156,7 +156,7 @@ impl Inner {
         WriteId(u128::from_le_bytes(self.means.entropy.draw()))
     }
 
-    /// A key as one that objects may have.
+    /// Checks a key and attributes for an object.
     pub(crate) fn named(key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
         let bytes: usize = attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
         let most = fulgurite_geo::limits::ATTRIBUTES_BYTES_MAX;
@@ -176,7 +176,7 @@ impl Inner {
         Value::new(id, self.clock.now(), change)
     }
 
-    /// Puts an object whose bytes are at hand.
+    /// Puts an object from bytes in memory.
     pub(crate) async fn put(&self, object: Object, bytes: Bytes, mode: Mode) -> Result<Version> {
         let live = self.live().await?;
         let size = bytes.len() as u64;
@@ -200,7 +200,7 @@ impl Inner {
         self.write(&live, work, value, mode).await
     }
 
-    /// Puts an object whose bytes come as a stream.
+    /// Puts an object from a stream of bytes.
     pub(crate) async fn put_stream(
         &self,
         object: Object,
@@ -212,8 +212,8 @@ impl Inner {
         self.put_described(&object.key, (size, source), attributes, mode).await
     }
 
-    /// The same, with attributes that are waited for when all bytes have come: each chunk is
-    /// written before the next ones are asked for, and the version is agreed on when all are.
+    /// The same, with attributes that are awaited once all bytes have arrived. Each chunk is
+    /// written before the next ones are read, and the version is agreed on when all are written.
     pub(crate) async fn put_described(
         &self,
         key: &str,
@@ -244,7 +244,7 @@ impl Inner {
         Ok(version)
     }
 
-    /// Has a value decided, with its bytes where it has some.
+    /// Has a value decided, together with its bytes if it has any.
     pub(crate) async fn write(
         &self,
         live: &Arc<Live>,
@@ -260,7 +260,7 @@ impl Inner {
         };
         match self.decide(live, &work, value.clone(), condition).await? {
             Some(version) => Ok(version),
-            // What is in the way may never have been acknowledged, and cannot be read.
+            // The version in the way may be unreadable because it was never acknowledged.
             None if self.clear(live, &work.object).await? => {
                 let again = self.decide(live, &work, value, condition).await?;
                 again.ok_or_else(|| GeoError::refused(mode, &work.object))
@@ -269,7 +269,7 @@ impl Inner {
         }
     }
 
-    /// Has a value decided; none when its condition is not met.
+    /// Has a value decided; none if its condition is not met.
     pub(crate) async fn decide(
         &self,
         live: &Arc<Live>,
@@ -296,8 +296,8 @@ impl Inner {
             }
             Wrote::Refused => Ok(None),
             Wrote::Unavailable => Err(GeoError::Unavailable { key: key() }),
-            // Of fragments whose writes were not answered some may be there, or come: then the
-            // version, once decided, can be read after all.
+            // Some fragments may exist, or still arrive, though their writes were not answered:
+            // then the version becomes readable once it is decided.
             Wrote::Indeterminate(version) | Wrote::Unwritten(Some(version)) => {
                 let open = Open { version, time: proposed };
                 self.means.undecided.note(&work.object, Some(open), write.known().last());
@@ -308,8 +308,8 @@ impl Inner {
         }
     }
 
-    /// Hides versions that were never acknowledged and cannot be read, if those are what an object
-    /// is.
+    /// Makes versions obsolete that were never acknowledged and are unreadable, if the object
+    /// consists of those.
     async fn clear(&self, live: &Arc<Live>, object: &str) -> Result<bool> {
         let (_, unreadable) = self.look(live, object, (Wanted::Facts, None)).await?;
         if !unreadable {
@@ -319,8 +319,8 @@ impl Inner {
         Ok(!healed.hidden.is_empty())
     }
 
-    /// Finds what is wanted of an object; none when there is no such object or version. Says as
-    /// well whether versions were passed over that were never acknowledged and cannot be read.
+    /// Reads what is wanted of an object; none if there is no such object or version. Also returns
+    /// whether it passed over versions that were never acknowledged and are unreadable.
     pub(crate) async fn look(
         &self,
         live: &Arc<Live>,
@@ -338,7 +338,7 @@ impl Inner {
             Got::Found(version, value) => {
                 let durable = read.known().decided.get(&version).is_some_and(|it| it.durable);
                 if unreadable || !durable {
-                    // Somebody should look after it; whoever reads does not wait for that.
+                    // It needs a repair; the read does not wait for that.
                     self.tally.unsure();
                 }
                 let first = work.first(version).map(|first| first.bytes);
@@ -350,8 +350,8 @@ impl Inner {
         }
     }
 
-    /// Why too few fragments are left of a version that was there when a read of it began: it may
-    /// have been replaced, and removed, since.
+    /// Returns the error for a version that lost too many fragments since its read began: it may
+    /// have been replaced and removed.
     pub(crate) async fn gone(&self, live: &Arc<Live>, key: String, version: Version) -> GeoError {
         match self.look(live, &key, (Wanted::Facts, None)).await {
             Ok((Some(found), _)) if found.version == version => GeoError::Lost { key, version },
@@ -372,7 +372,7 @@ impl Inner {
         Ok(coded)
     }
 
-    /// Work on an object whose fragments are ready to be written.
+    /// Returns the work for an object, with its fragments encoded.
     fn encoded(&self, object: &str, value: &Value, bytes: &[u8]) -> Result<Work> {
         let mut work = Work::on(object)?;
         if let Some(stripe) = Stripe::of(object, value) {
@@ -382,7 +382,7 @@ impl Inner {
         Ok(work)
     }
 
-    /// What is known of an object, as of now.
+    /// Reads what is known of an object now.
     pub(crate) async fn known(&self, live: &Arc<Live>, object: &str) -> Result<Known> {
         let work = Work::on(object)?;
         let mut read = Read::new(live.terms(), Wanted::Facts, self.random());
@@ -392,21 +392,21 @@ impl Inner {
         }
     }
 
-    /// Hides all versions of what is under a key.
+    /// Deletes the object or stripe under a key: makes all its versions obsolete.
     pub(crate) async fn delete_row(&self, live: &Arc<Live>, key: &str) -> Result<()> {
         let value = self.value(self.draw(), Change::Delete);
         let deleted = self.decide(live, &Work::on(key)?, value, Condition::Present).await?;
         deleted.map(drop).ok_or_else(|| GeoError::NotFound { key: key.to_owned() })
     }
 
-    /// Removes an object, which hides all its versions.
+    /// Deletes an object: makes all its versions obsolete.
     pub(crate) async fn delete(&self, object: &str) -> Result<()> {
         let live = self.live().await?;
         let object = Self::named(object, Vec::new())?;
         self.delete_row(&live, &object.key).await
     }
 
-    /// Notes that an object has to be healed, where it outlives this program.
+    /// Writes a hint that an object needs repair, which survives this program.
     pub(crate) async fn hint(&self, live: &Arc<Live>, object: &str) {
         let Ok(key) = names::hint(u128::from_le_bytes(self.means.entropy.draw())) else { return };
         for site in live.voters() {
@@ -427,7 +427,7 @@ impl Inner {
     }
 }
 
-/// Whether versions that nobody asks for take so much of a row that it may come to be full.
+/// Whether dead versions may take so much of a row that it could become full.
 fn is_crowded(known: &Known) -> bool {
     let bytes_of = |put: &Put| {
         let attributes = put.attributes.iter().map(|(name, value)| name.len() + value.len());
@@ -439,7 +439,7 @@ fn is_crowded(known: &Known) -> bool {
     known.decided.len() > 1 && bytes.sum::<usize>() > CROWDED_BYTES
 }
 
-/// How a new write is coded.
+/// Returns the code of a new write.
 pub(crate) fn coded(live: &Live, id: WriteId, (parts, written): (Vec<(u32, u64)>, bool)) -> Coded {
     Coded {
         data: live.map.data,
@@ -451,8 +451,8 @@ pub(crate) fn coded(live: &Live, id: WriteId, (parts, written): (Vec<(u32, u64)>
     }
 }
 
-/// Chunks of an object that are written as their bytes come. Dropped before all are, for whatever
-/// reason, they are erased: until then nothing is proposed of them.
+/// Chunks of an object, written as their bytes arrive. If it is dropped before all are written,
+/// they are erased: until then nothing of them is proposed.
 pub(crate) struct Chunks<'a> {
     live: &'a Arc<Live>,
     store: &'a Inner,
@@ -512,7 +512,7 @@ impl<'a> Chunks<'a> {
         Ok(())
     }
 
-    /// Whether fragments are missing, when all bytes were taken.
+    /// Ends after all bytes. Returns whether fragments are missing.
     async fn finish(mut self) -> Result<bool> {
         if !self.chunks.is_empty() || self.buffer.length() > 0 {
             let what = "the bytes are more or fewer than was said".to_owned();

@@ -1,10 +1,10 @@
-//! What operations came to, counted.
+//! Counters of the results of operations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_geo::{Got, Rounds, Wrote};
 
-/// What operations came to since the program began.
+/// Results of operations since the program started, counted.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) fast: AtomicU64,

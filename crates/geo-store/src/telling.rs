@@ -1,21 +1,20 @@
-//! Telling a site what is decided, so much at a time.
+//! Notifies sites of decisions, with a bounded queue per site.
 //!
 //! ```text
-//! telling --> room? --> waits for its turn --> written to the row
-//!               '-----> none: it is left out, and counted
+//! notification --> room? --> waits for its turn --> written to the row
+//!                    '-----> none: it is dropped, and counted
 //! ```
 //!
-//! Nobody waits for a telling, and what is promised needs none: rows that accepted a version say so
-//! to whoever reads enough of them, who decides what they leave open, and whoever writes next has
-//! to know it before. What tellings alone bring is that the bytes of a version are written
-//! (`durable`), and reads of one round. So a site may be down for its tellings. But where so many
-//! are left out that a reader may meet no row that was told, the object is noted in a hint
-//! ([`is_enough`]); whoever works it off tells all rows, and says that the object is whole only
-//! when none was left out. What a collection leaves out, that bytes are gone, it finds again as
-//! long as no row that it reads was told; a row that never is keeps a version that nobody asks
-//! for.
+//! Nobody waits for a notification, and no guarantee needs one: rows that accepted a version show
+//! it to every reader of a quorum, who settles what they leave open; and the next writer must know
+//! it first. Notifications only add that the bytes of a version are written (`durable`), and make
+//! reads take one round. So a site may miss its notifications. But if so many are dropped that a
+//! reader may meet no notified row, a hint is written for the object ([`is_enough`]). Processing
+//! the hint notifies all rows, and reports the object as whole only if none was dropped. If a
+//! garbage collection drops the notification that bytes are gone, a later one finds that again, as
+//! long as none of the rows it reads was notified; a row that never is keeps a dead version.
 //!
-//! Each site has room of its own: one that does not answer keeps none from others.
+//! Each site has its own queue: one that does not answer takes no room from others.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::limits::{TELLINGS_AT_ONCE, TELLINGS_MAX};
 
-/// Room for tellings of one site.
+/// Notification queue of one site.
 #[derive(Debug)]
 pub(crate) struct Tellings {
     room: Arc<Semaphore>,
@@ -37,18 +36,18 @@ impl Tellings {
         Self { room: Arc::new(room), turns }
     }
 
-    /// Room for one more, if there is any.
+    /// Returns a place in the queue, if there is one.
     pub(crate) fn room(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.room).try_acquire_owned().ok()
     }
 
-    /// The turn of one that has room.
+    /// Waits for the turn of a queued notification.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         self.turns.acquire().await.ok()
     }
 }
 
-/// Whether whoever reads meets a row that was told, when so many were left out.
+/// Whether every reader still meets a notified row if so many notifications were dropped.
 pub(crate) const fn is_enough(left_out: usize, quorums: Quorums) -> bool {
     left_out < quorums.read()
 }

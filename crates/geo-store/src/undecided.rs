@@ -1,9 +1,9 @@
-//! Versions that wait undecided, as far as this program met them: some site has something for a
-//! version, and nobody who was asked knows that it was decided.
+//! Undecided versions that this program met: a site has accepted a value for the version, and no
+//! site that was asked knows it to be decided.
 //!
-//! A reading, a listing, a write or a healing meets one; the next of them that learns that it, or a
-//! later one, was decided has it forgotten. So what is said here is of what was asked for: an
-//! object that nobody asks for may have such a version, and is not known to.
+//! Reads, listings, writes and repairs meet them. The next of these that learns that the version,
+//! or a later one, was decided removes it. So this covers only requested objects: one that nobody
+//! requests may have an undecided version that is not known here.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,28 +17,27 @@ use tokio::time::Instant;
 
 use crate::limits::UNDECIDED_MAX;
 
-/// Versions that wait undecided.
+/// Undecided versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// How many objects have one.
+    /// Number of objects that have one.
     pub versions: u64,
-    /// For how long the oldest of them waits, by the clock of whoever proposed it; 0 when none
-    /// does.
+    /// Age of the oldest of them by its proposer's clock; 0 if there is none.
     pub oldest_seconds: u64,
-    /// Which objects, the first of them.
+    /// Keys of these objects, the first ones only.
     pub objects: Vec<String>,
 }
 
-/// A version for which a site has something.
+/// A version for which a site has accepted a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) version: Version,
-    /// When the first that was seen of it was proposed, if it says so.
+    /// Time of the earliest known proposal, if it has one.
     pub(crate) time: UnixTime,
 }
 
 impl Open {
-    /// What rows have that is not decided as far as they know themselves: the last version.
+    /// Returns the last version that rows have accepted without knowing it to be decided.
     pub(crate) fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Self> {
         let open = rows.into_iter().flat_map(|row| &row.open);
         let accepted = open.filter_map(|(version, instance)| {
@@ -48,13 +47,14 @@ impl Open {
         accepted.reduce(Self::or)
     }
 
-    /// Takes in what a row says that was heard of.
+    /// Adds what a row in an event has.
     pub(crate) fn hear(open: &mut Option<Self>, heard: &Heard) {
         let Heard::Answered { answer: Some((_, row)), .. } = heard else { return };
         *open = open.iter().copied().chain(Self::of([row])).reduce(Self::or);
     }
 
-    /// Of two the later version; of one version what was proposed first. A no-op has no time.
+    /// Merges two: the later version wins; for the same version, the earliest proposal. A no-op has
+    /// no time.
     fn or(self, other: Self) -> Self {
         let none = UnixTime::default();
         match self.version.cmp(&other.version) {
@@ -66,7 +66,7 @@ impl Open {
         }
     }
 
-    /// Since when it waits, as far as can be told now.
+    /// Returns since when it has been undecided, as far as is known now.
     pub(crate) fn since(self, now: UnixTime) -> UnixTime {
         if self.time == UnixTime::default() { now } else { self.time.min(now) }
     }
@@ -79,11 +79,11 @@ struct Met {
     at: Instant,
 }
 
-/// What was met, so much at most.
+/// Undecided versions that were met; bounded.
 pub(crate) struct Undecided {
     clock: Clock,
     met: Mutex<BTreeMap<String, Met>>,
-    /// How many, so that whoever has nothing to say need not wait for anybody.
+    /// Their number, so that a caller with nothing to add need not lock.
     count: AtomicUsize,
 }
 
@@ -96,8 +96,8 @@ impl Undecided {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what was found of an object: what some site has for it, and the last version that
-    /// is known to be decided.
+    /// Records what was found of an object: its open version, if any, and the last version that is
+    /// known to be decided.
     pub(crate) fn note(&self, object: &str, open: Option<Open>, last: Version) {
         let open = open.filter(|open| open.version > last);
         if open.is_none() && self.count.load(Ordering::Relaxed) == 0 {
@@ -120,7 +120,7 @@ impl Undecided {
         self.count.store(all.len(), Ordering::Relaxed);
     }
 
-    /// What waits, with the objects that do, in the order of their keys.
+    /// Returns the undecided versions, with the keys of up to `named` objects in order.
     pub(crate) fn waiting(&self, named: usize) -> Waiting {
         let (now, all) = (self.clock.now(), self.met());
         let ages = all.values().map(|met| now.since(met.since).as_nanos() / 1_000_000_000);
@@ -131,7 +131,7 @@ impl Undecided {
         }
     }
 
-    /// Objects with a version that was met so long ago: whoever proposed it is not at it any more.
+    /// Returns objects with a version that was met so long ago that its proposer has given up.
     pub(crate) fn since(&self, age: Duration) -> Vec<String> {
         let all = self.met();
         let old = all.iter().filter(|(_, met)| met.at.elapsed() >= age);
@@ -164,7 +164,7 @@ mod tests {
         undecided.note("a", open(8, 900), Version(7));
         undecided.note("b", open(2, 990), Version(1));
         assert_eq!(seen(&undecided), (2, 100));
-        // Met again, with a value of later: the version waits since the first.
+        // Met again with a later value: the age counts from the first.
         undecided.note("a", open(8, 950), Version(7));
         assert_eq!(seen(&undecided), (2, 100));
         undecided.note("a", open(8, 900), Version(8));

@@ -1,5 +1,5 @@
-//! An upload in parts, each of which is written as it comes: chunks of its own, which the version
-//! names when the upload is complete.
+//! Multipart upload. Each part is written as it arrives, in chunks of its own; the version refers
+//! to them once the upload is complete.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,18 +22,18 @@ use crate::store::{Inner, coded};
 use crate::writing::{forget, write_all};
 use crate::{GeoError, Result};
 
-/// An upload that is under way.
+/// A running upload.
 #[derive(Debug)]
 pub(crate) struct Upload {
     inner: Arc<Inner>,
     live: Arc<Live>,
-    /// None when it was completed or given up.
+    /// None once it was completed or aborted.
     object: Option<Object>,
     write: WriteId,
     coded: Coded,
     time: UnixTime,
     parts: Vec<(u64, tokio::sync::oneshot::Receiver<[u8; 32]>)>,
-    /// Fragments of which not all chunks could be written.
+    /// Indices of fragments of which not all chunks could be written.
     failed: Arc<Mutex<BTreeSet<u8>>>,
 }
 
@@ -55,14 +55,14 @@ impl Upload {
         self.object.as_ref().map_or_else(Path::default, |object| object.key.as_str().into())
     }
 
-    /// Writes a part: its chunks, some at a time.
+    /// Writes a part, a few chunks at a time.
     fn write_part(
         &self,
         number: usize,
         bytes: Bytes,
     ) -> impl Future<Output = Result<[u8; 32]>> + Send + use<> {
         let object = self.object.as_ref().map(|object| object.key.clone()).unwrap_or_default();
-        // It begins where nobody knows yet; its chunks have numbers of their own.
+        // Its offset is not known yet; its chunks are numbered within the part.
         let coded = Coded { parts: vec![(1, bytes.len() as u64)], ..self.coded.clone() };
         let stripe =
             Stripe { write: self.write, object, size: bytes.len() as u64, coded, time: self.time };
@@ -111,7 +111,7 @@ impl MultipartUpload for Upload {
                 return Err(told(&location, GeoError::Invalid { what }));
             }
             let digest = write.await.map_err(|error| told(&location, error))?;
-            // Nobody has the upload any more: what was written is swept.
+            // If the upload is gone, what was written is swept.
             let _ = send.send(digest);
             Ok(())
         }
@@ -133,7 +133,7 @@ impl MultipartUpload for Upload {
 }
 
 impl Upload {
-    /// How many bytes were put, and how they are coded.
+    /// Returns how many bytes were put, and how they are coded.
     fn parts(&self) -> (u64, Coded) {
         let (mut size, mut parts) = (0, Vec::<(u32, u64)>::new());
         for (length, _) in &self.parts {
@@ -146,8 +146,8 @@ impl Upload {
         (size, Coded { parts, ..self.coded.clone() })
     }
 
-    /// Erases what was written. Nothing is proposed of an upload before it is complete, and of this
-    /// one nothing can be any more.
+    /// Erases what was written. Nothing of an upload is proposed before it is complete, and nothing
+    /// of this one can be any more.
     fn forget(&mut self, object: String) {
         let (size, coded) = self.parts();
         self.parts.clear();
@@ -173,7 +173,7 @@ impl Upload {
             let bytes = Bytes::new();
             return self.inner.put(object, bytes, Mode::Overwrite).await.map(answer);
         }
-        // Of an object in parts it is the digest of their digests.
+        // For a multipart object it is the digest of the part digests.
         let digest = blake3::hash(&digests).into();
         let put = Put { size, digest, data: Data::Coded(coded), attributes: object.attributes };
         let mut value = self.inner.value(self.write, Change::Put(put));

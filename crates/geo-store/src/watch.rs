@@ -1,7 +1,7 @@
-//! A namespace over sites as somebody watches it: how it is, then what becomes another.
+//! Subscription to a namespace over sites: a snapshot, then the changes.
 //!
-//! What happens is what two looks tell apart. Nothing is missed for good: counters say how much
-//! there was between the two, and a site that was down for less than a look was not noticed.
+//! Changes are the differences between two polls. Counters lose nothing: they show how much
+//! happened between the two. A site that was down for less than a poll interval goes unnoticed.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::limits::LOOK;
 use crate::status::{SiteSnapshot, Snapshot};
 use crate::store::GeoStore;
 
-/// Something that happened to a namespace since the look before.
+/// A change of a namespace since the previous poll.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -26,12 +26,12 @@ pub enum Happened {
         /// Its name.
         site: String,
     },
-    /// It was replaced, and is being made again.
+    /// It was replaced, and is being rebuilt.
     SiteReplaced {
         /// Its name.
         site: String,
     },
-    /// It was made again, and votes.
+    /// It was rebuilt, and votes.
     SiteMadeAgain {
         /// Its name.
         site: String,
@@ -41,12 +41,12 @@ pub enum Happened {
         /// Its epoch.
         epoch: u32,
     },
-    /// Versions that were acknowledged could not be read, for good.
+    /// Acknowledged versions were unreadable, for good.
     VersionsLost {
         /// Reads that met one.
         reads: u64,
     },
-    /// Reads found too few sites.
+    /// Reads failed because too few sites answered.
     Unreadable {
         /// How many.
         reads: u64,
@@ -56,34 +56,34 @@ pub enum Happened {
         /// How many.
         writes: u64,
     },
-    /// Nobody knows whether writes were done.
+    /// Writes ended with an unknown outcome.
     Undecided {
         /// How many.
         writes: u64,
     },
-    /// Objects that are incomplete at a site are more, or fewer.
+    /// The number of hinted objects (incomplete at a site) has changed.
     Hints {
         /// How many there are now.
         hints: u64,
     },
-    /// Fragments were made again.
+    /// Fragments were rebuilt.
     FragmentsRebuilt {
         /// How many.
         fragments: u64,
     },
-    /// Versions were removed that nobody can ask for.
+    /// Versions were garbage-collected.
     VersionsCollected {
         /// How many.
         versions: u64,
     },
-    /// Fragments were removed that belong to nothing.
+    /// Orphan fragments were removed.
     FragmentsSwept {
         /// How many.
         fragments: u64,
     },
 }
 
-/// What happened between two looks; sites first, then the worst.
+/// Returns what changed between two polls: the map, then sites, then the worst.
 #[must_use]
 pub fn happened(before: &Snapshot, now: &Snapshot) -> Vec<Happened> {
     let mut found = Vec::new();
@@ -124,16 +124,16 @@ fn of_site(before: &SiteSnapshot, now: &SiteSnapshot) -> impl Iterator<Item = Ha
     up.into_iter().chain(made)
 }
 
-/// What one who watches is told.
+/// An item that a subscriber receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
-    /// All of it, first.
+    /// The first item: everything.
     Scene(Box<Snapshot>),
-    /// Something happened; each with a number one more than that of the step before.
+    /// A change, with a number one higher than that of the previous one.
     Step(u64, Happened),
 }
 
-/// Somebody watches. No site is asked.
+/// A subscriber. It sends nothing to the sites.
 #[derive(Debug)]
 pub struct GeoWatch {
     store: GeoStore,
@@ -143,7 +143,7 @@ pub struct GeoWatch {
 }
 
 impl GeoStore {
-    /// Watches it.
+    /// Subscribes to the namespace.
     #[must_use]
     pub fn watch(&self) -> GeoWatch {
         GeoWatch { store: self.clone(), last: None, due: VecDeque::new(), step: 0 }
@@ -151,7 +151,7 @@ impl GeoStore {
 }
 
 impl GeoWatch {
-    /// The next that is told. Waits until there is something; who gives up waiting misses nothing.
+    /// Waits for the next item and returns it. It is cancel-safe: giving up the wait loses nothing.
     pub async fn next(&mut self) -> Seen {
         let Some(mut last) = self.last.take() else {
             let scene = self.store.snapshot();

@@ -1,8 +1,8 @@
-//! Chunks of an object that comes as a stream, at their sites.
+//! Writes the chunks of a streamed object to their sites.
 //!
-//! A site that did not answer lately is not waited for, once enough others have what was written: a
-//! partition is silent, and each chunk would wait for it as long as a blob may take. Not here:
-//! objects of one chunk, whose fragments are written beside their agreement ([`crate::run`]).
+//! Once enough sites have what was written, it does not wait for a site that did not answer lately:
+//! a partition gives no error, and every chunk would take the whole blob timeout. Not here: objects
+//! of one chunk, whose fragments are written in parallel with their agreement ([`crate::run`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::live::Live;
 use crate::run::Means;
 use crate::site::Site;
 
-/// Writes all fragments of some chunks, but those that failed before; those that failed now.
+/// Writes all fragments of some chunks, except those that failed before. Returns those that failed
+/// now.
 pub(crate) async fn write_all(
     live: &Arc<Live>,
     stripe: &Stripe,
@@ -47,14 +48,14 @@ pub(crate) async fn write_all(
             lacking.remove(&index);
         }
     }
-    // What is given up here may be written all the same; it is made again, if it was not.
+    // Writes abandoned here may still succeed; if not, the fragment is rebuilt.
     drop(writes);
     lacking
 }
 
-/// Erases what was written of chunks of a write that was proposed to no row and never will be: no
-/// version names it. Nobody waits for that, and nothing needs it: a fragment that is not erased, or
-/// is written after that, is swept, as are those of so many other writes at once.
+/// Erases the chunks of a write that was never proposed to a row and never will be, so that no
+/// version uses it. It runs in the background and nothing depends on it: fragments that are not
+/// erased, or arrive later, are swept, as are those of any further such writes at the same time.
 pub(crate) fn forget(live: &Arc<Live>, means: &Means, stripe: Stripe) {
     let (Ok(room), Ok(runtime)) =
         (Arc::clone(&means.forgetting).try_acquire_owned(), Handle::try_current())

@@ -1,108 +1,107 @@
-//! The one language of all operations: what they want done at sites, and what comes back.
+//! The common language of all operations: the commands they issue and the events they receive.
 //!
-//! An operation is a [`Controller`]; whoever runs it, live, in the simulation or in the twin, does
-//! the [`Act`]s and answers with what was [`Heard`]. Bytes never pass through it: whoever runs it
-//! has them.
+//! An operation is a [`Controller`]. Its driver (live, the simulation or the twin) executes the
+//! [`Act`]s and reports the results as [`Heard`]. Bytes never pass through an operation: the driver
+//! holds them.
 
 use fulgurite_units::Controller;
 
 use crate::{Ask, Known, Row, SiteIndex, Terms, Value, Verdict, Version, WriteId};
 
-/// What an operation wants done.
+/// A command of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// A site's row asked. Answered by [`Heard::Answered`].
+    /// Sends a request to a site's row. Answered by [`Heard::Answered`].
     Ask(Ask),
-    /// A site told what is decided. Nobody waits for it.
+    /// Notifies a site of what is decided. Nothing waits for it.
     Tell {
-        /// Which site.
+        /// The site.
         site: SiteIndex,
-        /// What.
+        /// The decided versions.
         known: Known,
     },
-    /// Something done with one fragment. Answered by [`Heard::Fragment`].
+    /// Acts on one fragment. Answered by [`Heard::Fragment`].
     Fragment(Fragment, Deed),
-    /// The bytes of a version fetched, as many as were asked for, from any fragments. Answered by
+    /// Fetches the bytes of a version, as many as were requested, from any fragments. Answered by
     /// [`Heard::Fetched`].
     Fetch {
-        /// Which version.
+        /// The version.
         version: Version,
         /// Its value.
         value: Value,
     },
 }
 
-/// A fragment of a write, in all chunks.
+/// A fragment of a write: its part of every chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fragment {
-    /// Of which write.
+    /// The write it belongs to.
     pub write: WriteId,
-    /// Which of its fragments.
+    /// Its index among the fragments of the write.
     pub index: u8,
-    /// Where it belongs.
+    /// The site that stores it.
     pub site: SiteIndex,
 }
 
-/// What is done with a fragment.
+/// An action on a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// It is written, if it is not there.
+    /// Writes it, if it is missing.
     Write,
-    /// It is looked for.
+    /// Checks whether it exists.
     Probe,
-    /// It is made again of others and written.
+    /// Rebuilds it from others and writes it.
     Rebuild,
-    /// Its place is taken by a mark, so that it can never be written, unless it is there.
+    /// Fences it: unless it exists, a marker takes its place so that it can never be written.
     Forbid,
-    /// It is removed, or the mark in its place.
+    /// Removes it, or the marker in its place.
     Erase,
 }
 
-/// How that went.
+/// Result of an action on a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It is written, there, made again, forbidden or removed.
+    /// It is written, exists, was rebuilt, fenced or removed.
     Done,
-    /// It is certain that it is not: of a probe, that it is not there; of a write, that it was
-    /// forbidden.
+    /// It certainly does not exist: a probe did not find it, or a write was fenced.
     Absent,
-    /// Nobody can tell at the moment.
+    /// Its state is unknown at the moment.
     Unknown,
 }
 
-/// What came of fetching.
+/// Result of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// The bytes are there, and are what was put.
+    /// The bytes are complete and match what was put.
     Whole,
-    /// Too few fragments were had.
+    /// Too few fragments could be read.
     Short {
-        /// Fragments of which it is certain that they are not there, or are damaged.
+        /// Fragments that are certainly absent or damaged.
         absent: u8,
-        /// Fragments of sites that did not answer, or are being made again.
+        /// Fragments at sites that did not answer or are being rebuilt.
         unknown: u8,
     },
 }
 
-/// What an operation hears.
+/// An event for an operation.
 #[derive(Clone, Debug)]
 pub enum Heard {
     /// Begin.
     Begin,
-    /// What a site answered to [`Act::Ask`]; none when it will not.
+    /// A site's answer to [`Act::Ask`]; none if it will not answer.
     Answered {
-        /// Which site.
+        /// The site.
         site: SiteIndex,
-        /// Which question.
+        /// Number of the request.
         call: u32,
-        /// What it said.
+        /// The answer.
         answer: Option<(Verdict, Row)>,
     },
-    /// What came of [`Act::Fragment`].
+    /// Result of [`Act::Fragment`].
     Fragment(Fragment, Deed, How),
-    /// What came of [`Act::Fetch`].
+    /// Result of [`Act::Fetch`].
     Fetched(Version, Fetched),
-    /// Other terms hold.
+    /// The terms have changed.
     Changed(Box<Terms>),
     /// The deadline has passed.
     Timer,
@@ -110,12 +109,12 @@ pub enum Heard {
 
 /// An operation: a controller that comes to an end.
 pub trait Operation: Controller<Event = Heard, Command = Act> {
-    /// How it ends.
+    /// Its result.
     type End: Clone + std::fmt::Debug;
 
-    /// How it ended, if it has.
+    /// Returns the result, once the operation has ended.
     fn end(&self) -> Option<&Self::End>;
 
-    /// What is known of the object.
+    /// Returns what is known of the object.
     fn known(&self) -> &Known;
 }

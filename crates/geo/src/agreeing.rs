@@ -1,11 +1,11 @@
-//! A [`Proposer`] as a part of an operation: its asks are acts, and what is heard of rows is for
-//! it.
+//! A [`Proposer`] embedded in an operation: its requests become commands of the operation, and
+//! events about rows are passed on to it.
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream};
 
 use crate::{Act, Event, Goal, Heard, Known, Outcome, Proposer, Terms};
 
-/// A proposer inside of an operation.
+/// A proposer embedded in an operation.
 #[derive(Debug)]
 pub(crate) struct Agreeing {
     proposer: Proposer,
@@ -22,8 +22,7 @@ impl Agreeing {
         Self { proposer: Proposer::new(terms, goal, known, random), asks: Outbox::new() }
     }
 
-    /// Begins another agreement. Questions of the last one that are still answered count for
-    /// nothing.
+    /// Starts another agreement. Late answers to requests of the previous one no longer count.
     pub(crate) fn again(&mut self, terms: Terms, goal: Goal, known: Known, random: RandomStream) {
         let calls = self.proposer.calls();
         self.proposer = Proposer::new(terms, goal, Some(known), random).after(calls);
@@ -37,7 +36,7 @@ impl Agreeing {
         self.proposer.outcome()
     }
 
-    /// The number of its last question.
+    /// Number of its last request.
     pub(crate) const fn calls(&self) -> u32 {
         self.proposer.calls()
     }
@@ -50,7 +49,7 @@ impl Agreeing {
         self.proposer.check();
     }
 
-    /// Hands on what was heard, if it is about rows.
+    /// Passes an event on to the proposer, if it is about rows.
     pub(crate) fn hear(&mut self, now: Instant, heard: &Heard, out: &mut Outbox<Act>) {
         let event = match heard {
             Heard::Begin => Event::Begin,

@@ -1,43 +1,43 @@
-//! What can be concluded from rows: what a proposer must propose, and what a reader may believe.
+//! Conclusions from rows: what a proposer must propose, and what a reader may rely on.
 //!
-//! Both are about one question: of which value is it still possible that it was chosen, given the
-//! rows at hand and that all others may hold anything?
+//! Both ask the same question: which values may have been chosen, given the rows at hand and that
+//! all others may hold anything?
 
 use std::collections::BTreeMap;
 
 use crate::{Ballot, Quorums, Row, Value, Version, WriteId};
 
-/// What a proposer has to propose, given rows that promised.
+/// What a proposer must propose, given rows that promised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// A row knows what was decided.
+    /// A row knows the decided value.
     Decided,
-    /// This one, since it may have been chosen.
+    /// This value, since it may have been chosen.
     Forced(Value),
-    /// Nothing was chosen in an earlier ballot, and nothing can be: anything.
+    /// Any value: none was chosen in an earlier ballot, and none can be.
     Free,
 }
 
-/// What a reader may believe of a version.
+/// What a reader can conclude about a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It was decided, and this for.
+    /// This value was chosen.
     Chosen(Value),
-    /// Nothing was chosen for it when the reading began.
+    /// No value had been chosen when the read began.
     Nothing,
-    /// Something may have been; these rows do not tell.
+    /// A value may have been chosen; these rows are not enough to know.
     Open,
 }
 
-/// What has to be proposed for a version, given the rows of all sites that promised (the rule O4 of
-/// Fast Paxos, with thresholds for the number of rows at hand).
+/// Returns what must be proposed for a version, given the rows of all sites that promised (rule O4
+/// of Fast Paxos, with thresholds for the number of rows at hand).
 ///
-/// A value of a classic ballot wins over all of the fast round: the highest such ballot's. Of the
-/// fast round a value is forced when it is on so many rows that it may have been chosen; two cannot
-/// be.
+/// A value of a classic ballot wins over any value of the fast round, and the highest such ballot
+/// wins over lower ones. A value of the fast round is forced if enough rows hold it that it may
+/// have been chosen; there is at most one.
 ///
 /// # Panics
-/// When two values may have been chosen, which the sizes of [`Quorums`] rule out.
+/// If two values may have been chosen, which the sizes of [`Quorums`] rule out.
 #[must_use]
 pub fn choose(quorums: Quorums, version: Version, rows: &[&Row]) -> Choice {
     if rows.iter().any(|row| row.known.has(version)) {
@@ -59,8 +59,8 @@ pub fn choose(quorums: Quorums, version: Version, rows: &[&Row]) -> Choice {
     }
 }
 
-/// What a reader may believe of a version, given rows of some sites, read after it began. They need
-/// not be as many as are needed to promise.
+/// Returns what a reader can conclude about a version, given the rows of some sites, read after it
+/// began. They may be fewer than a promise needs.
 #[must_use]
 pub fn judge(quorums: Quorums, version: Version, rows: &[&Row]) -> Judgement {
     let decided = rows.iter().find_map(|row| row.known.decided.get(&version));
@@ -86,19 +86,20 @@ pub fn judge(quorums: Quorums, version: Version, rows: &[&Row]) -> Judgement {
         let may_classic = classic > 0 && classic + unread >= quorums.classic();
         open |= may_fast || may_classic;
     }
-    // What no row at hand holds may have been chosen by the others alone, until enough are at hand.
+    // While few rows are at hand, the unread ones alone may have chosen a value that none of these
+    // holds.
     open |= unread >= quorums.classic();
     if open { Judgement::Open } else { Judgement::Nothing }
 }
 
 impl Ballot {
-    /// As a function, for counting.
+    /// `is_fast` as an associated function, for counting.
     fn is_fast_ballot(ballot: Self) -> bool {
         ballot.is_fast()
     }
 }
 
-/// How often each value occurs.
+/// Counts how often each value occurs.
 fn count<'a>(values: impl Iterator<Item = &'a Value>) -> BTreeMap<WriteId, (usize, &'a Value)> {
     let mut counts = BTreeMap::new();
     for value in values {

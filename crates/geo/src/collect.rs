@@ -1,15 +1,15 @@
-//! Removes what nobody can ask for any more: bytes of versions that are hidden, and of writes that
-//! never became one.
+//! Garbage collection: removes the bytes of obsolete versions, and of writes that never became a
+//! version.
 //!
 //! ```text
-//! collect   read rows --> erase all fragments of a dead version --> all sites said so --> gone
-//! sweep     a fragment of an unknown write: read rows --> some version's: keep
-//!                   none's, and all rows say so: erase
-//!                   none's, as far as some rows say: decide a no-op, so that it never is; erase
+//! collect   read rows --> erase all fragments of a dead version --> all sites confirm --> gone
+//! sweep     a fragment of an unknown write: read rows --> a version uses it: keep
+//!                   none does, and all rows were read: erase
+//!                   none does, as far as some rows say: settle a no-op, so none ever will; erase
 //! ```
 //!
-//! A version is said to be gone when its fragments are: the other way round nobody would know of
-//! them. A site that does not answer keeps the version; it is tried again.
+//! A version is marked gone only after its fragments are gone: in the other order nobody would know
+//! that they exist. If a site does not answer, the version stays and the next run tries again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,27 +22,27 @@ use crate::{
     Act, Deed, Fragment, Goal, Heard, How, Known, Operation, Outcome, Terms, Version, WriteId,
 };
 
-/// What there is to keep of an object.
+/// Retention policy of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// How many puts; all, when it is none.
+    /// How many of the newest puts to keep; all if none.
     pub newest: Option<usize>,
-    /// Versions that were hidden after this are left: somebody may be reading them.
+    /// Versions that became obsolete after this time are kept: a read of them may still be running.
     pub hidden_after: UnixTime,
 }
 
-/// What removing came to.
+/// Result of a garbage collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Versions that are gone.
     pub gone: Vec<Version>,
-    /// Versions whose fragments could not be removed everywhere.
+    /// Versions with fragments that could not be removed everywhere.
     pub left: Vec<Version>,
-    /// Whether enough rows could be read to tell.
+    /// Whether enough rows could be read to decide.
     pub told: bool,
 }
 
-/// Removal of the dead versions of one object.
+/// Garbage collection of one object.
 #[derive(Debug)]
 pub struct Collect {
     terms: Terms,
@@ -54,7 +54,7 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// A removal that has not begun.
+    /// Creates a garbage collection.
     #[must_use]
     pub fn new(terms: Terms, keep: Keep, random: RandomStream) -> Self {
         Self {
@@ -153,19 +153,19 @@ impl Operation for Collect {
     }
 }
 
-/// What became of a fragment that was found.
+/// Result of the orphan sweep of one fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swept {
-    /// A version has it.
+    /// A version uses it.
     Kept,
-    /// No version has it or ever will, and it is removed.
+    /// No version uses it or ever will; it was erased.
     Erased,
-    /// Nobody can tell at the moment, or it could not be removed.
+    /// Its use is unknown at the moment, or it could not be erased.
     Left,
 }
 
-/// Whether one fragment belongs to a version, and its removal if it does not. To be asked of
-/// fragments that are older than any write can be under way.
+/// Orphan sweep of one fragment: checks whether it belongs to a version and erases it if not. Only
+/// for fragments older than any write that may still be running.
 #[derive(Debug)]
 pub struct Sweep {
     terms: Terms,
@@ -178,7 +178,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// A look that has not begun.
+    /// Creates an orphan sweep.
     #[must_use]
     pub fn new(terms: Terms, fragment: Fragment, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
@@ -221,8 +221,8 @@ impl Sweep {
         if self.settled || (nowhere && all) {
             return self.erase(out);
         }
-        // Somebody may hold it and have it decided yet: not for this version, and its writer, who
-        // alone may propose it for another, is long gone.
+        // A row may still hold this write and have it decided. Settling rules that out for this
+        // version. Only its writer may propose it for another version, and the writer is long gone.
         self.settled = true;
         let (version, known) = (known.last().next(), known.clone());
         let goal = Goal::Settle { version, noop: noop(&mut self.random) };
@@ -237,7 +237,8 @@ impl Sweep {
     }
 }
 
-/// Whether a write's fragments are some version's: none when no version is of the write.
+/// Returns whether a version still uses a write's fragments; none if no known version is of the
+/// write.
 fn has(known: &Known, write: WriteId) -> Option<bool> {
     let of = |decided: &&crate::Decided| {
         let put = decided.value.put();

@@ -1,41 +1,41 @@
-//! A step that is done beside the row: what is asked of whoever stands there, and what is answered,
-//! as bytes (docs/formats/geo-step.md).
+//! Remote steps, executed on a node next to the row: the encoding of the query and of its answer
+//! (docs/formats/geo-step.md).
 //!
-//! Who asks says what the site is at the moment ([`Standing`]), since it has the map and whoever
-//! stands beside the row has none: so the step is the one that it would have done itself. A
-//! question may be told twice, or come late: a step knows its own effect again.
+//! The sender states what the site is at the moment ([`Standing`]), because it has the site map and
+//! the remote node has none. So the remote step is the one that the sender would have executed
+//! itself. A query may arrive twice or late: a step recognizes its own effect, so it is idempotent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Request, Row, Standing, Stepped, Verdict, step};
 
-/// The version that is written, of questions and of answers.
+/// Version of the encoding of queries and answers.
 const VERSION: u8 = 1;
 
-/// A step that is asked for.
+/// A query for a remote step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Question {
-    /// What is asked of the site.
+    /// The request to the site.
     pub request: Request,
-    /// What the site is, by the map of who asks.
+    /// What the site is, by the sender's site map.
     pub standing: Standing,
-    /// Whether there is likely no row yet, so that looking for it would be a call too many.
+    /// Whether there is probably no row yet, so that reading it first would be a wasted call.
     pub is_likely_new: bool,
 }
 
-/// What came of a step: the verdict and the row as it is now, or what is wrong with the row.
+/// Result of a step: the verdict and the new row, or the error of the row.
 pub type Answer = Result<(Verdict, Row), Error>;
 
-/// A row that a step led to.
+/// The row that a step produced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// What the step led to, with the nonce of the row that is written.
+    /// The result of the step, with the nonce of the row to be written.
     pub stepped: Stepped,
-    /// The bytes to be written; none when the row stays as it is.
+    /// The bytes to write; none if the row is unchanged.
     pub bytes: Option<Vec<u8>>,
 }
 
-/// What is wrong with a row, as it travels.
+/// A row error, as encoded in an answer.
 #[derive(Serialize, Deserialize)]
 enum Trouble {
     TooLarge(u64),
@@ -43,10 +43,10 @@ enum Trouble {
     Damaged,
 }
 
-/// Applies a request to a row that is bytes, or to none; `nonce` is drawn if it is to be written.
+/// Applies a request to an encoded row, or to none; draws `nonce` only if the row is to be written.
 ///
 /// # Errors
-/// When the bytes are no row, or it has grown too large.
+/// If the bytes are not a row, or the row has grown too large.
 pub fn step_bytes(
     bytes: Option<&[u8]>,
     request: &Request,
@@ -64,25 +64,25 @@ pub fn step_bytes(
 }
 
 impl Question {
-    /// Its bytes.
+    /// Encodes the query.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         encode(self)
     }
 
-    /// The question in these bytes, all of them.
+    /// Decodes a query from all of these bytes.
     ///
     /// # Errors
-    /// [`Error::StepVersion`] when they are of another version, [`Error::StepDamaged`].
+    /// [`Error::StepVersion`] if they are of another version, else [`Error::StepDamaged`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         decode(bytes)
     }
 }
 
-/// The bytes of an answer.
+/// Encodes an answer.
 ///
 /// # Errors
-/// [`Error::RowTooLarge`]: never of a row that was read or written.
+/// [`Error::RowTooLarge`]: never for a row that was read or written.
 pub fn encode_answer(answer: &Answer) -> Result<Vec<u8>, Error> {
     let told: Result<(Verdict, Vec<u8>), Trouble> = match answer {
         Ok((verdict, row)) => Ok((*verdict, row.encode()?)),
@@ -93,10 +93,10 @@ pub fn encode_answer(answer: &Answer) -> Result<Vec<u8>, Error> {
     Ok(encode(&told))
 }
 
-/// The answer in these bytes.
+/// Decodes an answer.
 ///
 /// # Errors
-/// As [`Question::decode`]; what is wrong with the row is inside.
+/// As [`Question::decode`]; the row's own error is inside the answer.
 pub fn decode_answer(bytes: &[u8]) -> Result<Answer, Error> {
     match decode::<Result<(Verdict, Vec<u8>), Trouble>>(bytes)? {
         Ok((verdict, row)) => Ok(Ok((verdict, Row::decode(&row).map_err(|_| Error::StepDamaged)?))),

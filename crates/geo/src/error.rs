@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of this crate.
 
 use fulgurite_units::ErrorKind;
 
@@ -8,10 +8,10 @@ use crate::{SiteIndex, limits};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// So many sites cannot vote.
+    /// Unsupported number of voting sites.
     #[error("{sites} sites that vote; it takes 3 to {}", limits::VOTING_SITES_MAX)]
     Sites {
-        /// How many there are.
+        /// Number of sites.
         sites: usize,
     },
     /// With these sizes two values could be chosen for one version.
@@ -30,22 +30,22 @@ pub enum Error {
         /// Sites that must accept in a fast round.
         fast: usize,
     },
-    /// A row has grown over what stores take.
+    /// The row is larger than stores accept.
     #[error(
         "a row of {bytes} bytes is larger than {}; remove versions of the object",
         limits::ROW_BYTES_MAX
     )]
     RowTooLarge {
-        /// Its bytes.
+        /// Its size in bytes.
         bytes: usize,
     },
-    /// Bytes that are no row of this program, or of a later one.
+    /// Bytes that are not a row, or a row of a later format.
     #[error("not a row of this format")]
     RowForeign,
-    /// Bytes that were a row.
+    /// A damaged row.
     #[error("a damaged row")]
     RowDamaged,
-    /// A step that is asked for or answered in another version.
+    /// A remote query or answer in another version of the encoding.
     #[error(
         "a step of version {version}, and {known} is the one known here: run the same release of \
          the program at both ends"
@@ -53,22 +53,22 @@ pub enum Error {
     StepVersion {
         /// Its version.
         version: u8,
-        /// The one of this program.
+        /// The version of this program.
         known: u8,
     },
-    /// Bytes that are no step that is asked for or answered.
+    /// Bytes that are not a remote query or answer.
     #[error("no question about a row, or no answer to one")]
     StepDamaged,
-    /// A map of sites that says something impossible.
+    /// An inconsistent site map.
     #[error("in the map of sites: {0}")]
     Map(String),
-    /// A site that is in no map.
+    /// A site that is not in the map.
     #[error("the map has no {0}")]
     NoSite(SiteIndex),
 }
 
 impl Error {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,21 +1,21 @@
-//! A read: which version is the last one, and its bytes, both at once.
+//! A read: finds the last version and fetches its bytes in parallel.
 //!
 //! ```text
 //! rows of a quorum --> the last version is v ----.
-//! the first row says u: bytes of u are fetched --+--> u = v: found.  u < v: bytes of v fetched
+//! the first row says u: fetch the bytes of u ----+--> u = v: found.  u < v: fetch the bytes of v
 //!
 //! v has too few fragments:
-//!   more than `parity` certainly absent      rows are read again, once; if they say the same,
+//!   more than `parity` certainly absent      read the rows again, once; if they say the same,
 //!     durable                                it is lost
 //!     not durable                            it was never acknowledged: the version before it
-//!   else                                                nobody can tell now: unavailable
+//!   else                                     unknown at the moment: unavailable
 //! ```
 //!
-//! A site that does not answer proves nothing: taken for "not there" it hides what was
-//! acknowledged.
+//! A site that does not answer proves nothing. If it counted as "absent", an acknowledged version
+//! would be passed over.
 //!
-//! A version that is not known to be durable may be read, when it can be: it will be as long as no
-//! site is lost. Whoever reads one should have it healed.
+//! A version not known to be durable may be returned if it is readable: it stays so as long as no
+//! site is lost. Readers should trigger a read repair of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,14 +27,14 @@ use crate::{
     Value, Version, WriteId,
 };
 
-/// What is wanted of an object.
+/// What to read of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The bytes of the latest version.
     Latest,
-    /// What the latest version is; its bytes only as far as it takes to know that it is one.
+    /// Metadata of the latest version; fetches its bytes only as far as needed to confirm it.
     Facts,
-    /// The bytes of this version, as long as it is not hidden.
+    /// The bytes of this version, unless it is obsolete.
     Version(Version),
 }
 
@@ -45,7 +45,7 @@ pub enum Got {
     Found(Version, Value),
     /// There is no such object, or version.
     Nothing,
-    /// Too few sites answered to tell, or to give the bytes.
+    /// Too few sites answered to find the version, or to supply its bytes.
     Unavailable,
     /// The version was acknowledged, and too few of its fragments are left.
     Lost(Version),
@@ -60,17 +60,17 @@ pub struct Read {
     agreeing: Agreeing,
     rounds: u32,
     fetched: BTreeMap<Version, Option<Fetched>>,
-    /// Versions that were never acknowledged and cannot be read.
+    /// Versions that were never acknowledged and are unreadable.
     unreadable: BTreeSet<Version>,
-    /// Versions whose loss made it read rows again: each does so once.
+    /// Versions whose apparent loss made it read the rows again; each does so once.
     doubted: BTreeSet<Version>,
-    /// Answers about bytes that are on their way and too old to count.
+    /// Fetches in flight whose answers are too old to count.
     stale: BTreeMap<Version, u32>,
     end: Option<Got>,
 }
 
 impl Read {
-    /// A read that has not begun.
+    /// Creates a read.
     #[must_use]
     pub fn new(terms: Terms, wanted: Wanted, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
@@ -101,14 +101,14 @@ impl Read {
         self.agreeing.proposer().known()
     }
 
-    /// Versions that turned out never to have been acknowledged: whoever reads should have them
-    /// hidden, so that others need not find out.
+    /// Returns versions that turned out never to have been acknowledged. Make them obsolete, so
+    /// that later reads need not find out again.
     #[must_use]
     pub const fn unreadable(&self) -> &BTreeSet<Version> {
         &self.unreadable
     }
 
-    /// The version to be read, of what is known.
+    /// Returns the version to read, of those known.
     fn candidate(&self) -> Result<Option<(Version, Decided)>, Hole> {
         let most = match self.wanted {
             Wanted::Latest | Wanted::Facts => self.unreadable.len() + 1,
@@ -122,7 +122,7 @@ impl Read {
         Ok(found.map(|(version, decided)| (version, decided.clone())))
     }
 
-    /// Whether the bytes of a version need not be fetched to answer.
+    /// Whether the read can answer without fetching a version's bytes.
     fn needs_no_bytes(&self, decided: &Decided) -> bool {
         let coded = decided.value.put().and_then(|put| put.coded(decided.value.id));
         coded.is_none() || (self.wanted == Wanted::Facts && decided.durable)
@@ -153,7 +153,7 @@ impl Read {
             }
             return;
         }
-        // Before it is certain, only what is there for sure is worth fetching.
+        // Before the last version is certain, fetch only what is certain to exist.
         if certain || decided.durable {
             self.fetch(version, decided.value.clone(), out);
         }
@@ -163,7 +163,7 @@ impl Read {
         }
     }
 
-    /// The last version is known, and so is what came of fetching it.
+    /// Continues once the last version and the result of its fetch are known.
     fn judge(
         &mut self,
         version: Version,
@@ -180,8 +180,8 @@ impl Read {
         if absent <= parity {
             self.end = Some(Got::Unavailable);
         } else if self.doubted.insert(version) {
-            // Fragments may have come, or been removed, since the rows were read: then these say so
-            // now. What was passed over is looked at anew.
+            // Fragments may have been written or removed since the rows were read; fresh rows say
+            // so. Versions that were passed over are checked again.
             self.unreadable.clear();
             self.forget_fetched();
             self.read_again(now, out);
@@ -195,7 +195,8 @@ impl Read {
         }
     }
 
-    /// Forgets what was fetched; what is on its way still is of before, and is not waited for.
+    /// Forgets the fetched results. Fetches in flight belong to the previous attempt and are not
+    /// awaited.
     fn forget_fetched(&mut self) {
         for (version, fetched) in std::mem::take(&mut self.fetched) {
             if fetched.is_none() {
@@ -208,7 +209,7 @@ impl Read {
         self.agree(Goal::Read, now, out);
     }
 
-    /// Asks what was decided for a version that must have been, and that no row at hand knows.
+    /// Settles a version that must have been decided, but that no row at hand knows.
     fn fill(&mut self, version: Version, now: Instant, out: &mut Outbox<Act>) {
         let noop = noop(&mut self.random);
         self.agree(Goal::Settle { version, noop }, now, out);
@@ -222,12 +223,12 @@ impl Read {
     }
 }
 
-/// A value that changes nothing.
+/// Returns a value that changes nothing.
 pub(crate) fn noop(random: &mut RandomStream) -> Value {
     Value::new(WriteId::draw(random), UnixTime::default(), Change::Noop)
 }
 
-/// A stream of its own for a part.
+/// Derives an independent random stream.
 pub(crate) fn child(random: &mut RandomStream) -> RandomStream {
     let number = random.next_u64();
     fulgurite_units::Seed::new(number).stream()

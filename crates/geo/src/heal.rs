@@ -1,24 +1,24 @@
-//! Makes one object whole: what is open is decided, rows that lag behind are told, fragments that
-//! are not there are made again.
+//! Repairs one object: settles open versions, updates rows that lag behind, and rebuilds missing
+//! fragments.
 //!
 //! ```text
 //! read all rows --> settle the version after the last, when a row has something for it --.
 //!     ^ ^----------------------------------------------------------------- (again) -------'
-//!     |   probe all fragments --> rebuild what is certainly absent
-//!     '------ hide versions that were never acknowledged and cannot be read, when absent
-//!             fragments are forbidden
-//!         tell all rows, as the last thing
+//!     |   probe all fragments --> rebuild those that are certainly absent
+//!     '------ make versions obsolete that were never acknowledged and cannot be read, once
+//!             their absent fragments are fenced
+//!         notify all rows, as the last step
 //! ```
 //!
-//! Deciding is done by some of the rows: the others are read again before anything is said of them.
-//! An object whose rows could not all be read in time is not said to be whole, nor to lack
-//! anything: whose rows they are is said, and whoever heals may try again.
+//! Settling involves only some of the rows, so all are read again before the result says anything
+//! about them. If not all rows could be read in time, the object is reported neither as whole nor
+//! as incomplete. The result lists the unread rows, and the repair can be retried.
 //!
-//! Who proposed a version may be writing its fragments still, and somebody may have read it a
-//! moment after they were looked for. So a version is hidden only when so many of its fragments can
-//! never be written that nobody will ever read it.
+//! The proposer of a version may still be writing fragments, and somebody may have read the version
+//! just after the probe. So a version is made obsolete only once so many of its fragments are
+//! fenced that nobody will ever read it.
 //!
-//! Rows are told last: whoever is interrupted before begins again and does the same.
+//! Rows are notified last: a repair that is interrupted before starts over and does the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,83 +32,83 @@ use crate::{
     Outcome, SiteIndex, Terms, Value, Version, WriteId, limits,
 };
 
-/// What healing an object came to.
+/// Result of repairing an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Healed {
-    /// Whether all of it is whole now: everything is decided, all rows know it, all fragments are
-    /// there.
+    /// Whether the object is whole: every version is decided, all rows know it, and all fragments
+    /// exist.
     pub whole: bool,
-    /// Versions that were decided on the way.
+    /// Versions settled by the repair.
     pub settled: u32,
-    /// Fragments that were made again.
+    /// Fragments that were rebuilt.
     pub rebuilt: u32,
-    /// Fragments that are not there still, or of which nobody can tell.
+    /// Fragments that are still missing or in an unknown state.
     pub missing: Vec<Fragment>,
-    /// Versions that were acknowledged, and of which too few fragments are left.
+    /// Acknowledged versions with too few fragments left.
     pub lost: Vec<Version>,
-    /// Versions that were never acknowledged, and are hidden now.
+    /// Versions that were never acknowledged and were made obsolete.
     pub hidden: Vec<Version>,
-    /// Sites that vote, and whose rows were not read in time.
+    /// Voting sites whose rows were not read in time.
     pub unread: Vec<SiteIndex>,
-    /// Those of them whose rows do not vote, since they forgot what they had promised. Nothing but
-    /// [`crate::Restore`] changes that.
+    /// Sites whose rows do not vote because they lost their promises. Only [`crate::Restore`]
+    /// changes that.
     pub silent: Vec<SiteIndex>,
-    /// Whether enough rows could be read to look at it at all.
+    /// Whether enough rows could be read to inspect the object at all.
     pub told: bool,
 }
 
 impl Healed {
-    /// Whether it was not said that anything is missing, and not that nothing is either: rows were
-    /// not read in time, or somebody wrote all the while.
+    /// Whether the object is reported neither as whole nor as incomplete: rows were not read in
+    /// time, or writes went on throughout.
     #[must_use]
     pub const fn is_unsure(&self) -> bool {
         !self.whole && self.missing.is_empty() && self.lost.is_empty()
     }
 }
 
-/// What an object is to be like.
+/// Target state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Care {
     /// How many of its fragments make a version durable.
     pub needed: usize,
-    /// Whether versions that are open are decided: not while who proposed them may be at it still.
+    /// Whether open versions are settled: not while their proposers may still be running.
     pub finish: bool,
-    /// How many puts are kept; all, when it is none. What is not kept is not made whole.
+    /// How many puts are kept; all if none. Older ones are not repaired.
     pub keep: Option<usize>,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Rows are read, or a version is settled.
+    /// Reading rows, or settling a version.
     Agreeing,
-    /// Fragments are looked for.
+    /// Probing fragments.
     Probing,
-    /// Fragments are made again.
+    /// Rebuilding fragments.
     Rebuilding,
-    /// Fragments of versions that shall be hidden are forbidden.
+    /// Fencing fragments of versions to be made obsolete.
     Forbidding(Vec<Version>),
-    /// Versions are hidden.
+    /// Making versions obsolete.
     Hiding(Vec<Version>),
     Done,
 }
 
-/// Healing of one object.
+/// Repair of one object.
 #[derive(Debug)]
 pub struct Heal {
     terms: Terms,
     care: Care,
-    /// The time of what it writes.
+    /// Timestamp of what it writes.
     time: UnixTime,
     random: RandomStream,
     agreeing: Agreeing,
     stage: Stage,
-    /// Fragments of versions that are there.
+    /// Fragments of visible versions, with their state.
     fragments: BTreeMap<Fragment, Option<How>>,
     /// The version of each write that has fragments.
     versions: BTreeMap<WriteId, Version>,
     /// Fragments that can never be written.
     forbidden: BTreeSet<Fragment>,
-    /// Whether it began again since something seemed to be lost.
+    /// Whether it started over because a version seemed to be lost.
     doubted: bool,
     /// Whether something was decided since all rows were read.
     is_stale: bool,
@@ -119,7 +119,7 @@ pub struct Heal {
 }
 
 impl Heal {
-    /// Healing that has not begun. What it writes is of this time.
+    /// Creates a repair. What it writes carries this time.
     #[must_use]
     pub fn new(terms: Terms, care: Care, time: UnixTime, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
@@ -186,7 +186,8 @@ impl Heal {
         self.fragments.values().any(Option::is_none)
     }
 
-    /// Rows are read, or a version is settled: on to the next one, or to the fragments.
+    /// Continues after rows were read or a version was settled: with the next version, or the
+    /// fragments.
     fn agreed(&mut self, now: Instant, out: &mut Outbox<Act>) {
         match self.agreeing.outcome() {
             None => return,
@@ -216,20 +217,20 @@ impl Heal {
         }
     }
 
-    /// Whether a row has something for the version after the last.
+    /// Whether a row has accepted a value for the version after the last.
     fn is_next_open(&self) -> bool {
         let next = self.known().last().next();
         self.agreeing.proposer().rows().values().any(|row| row.accepted(next).is_some())
     }
 
-    /// Ends with too few rows read to say more.
+    /// Ends because too few rows could be read.
     fn give_up(&mut self) {
         self.stage = Stage::Done;
         self.note_unread();
         self.end = Some(self.healed.clone());
     }
 
-    /// Notes whose rows were not read.
+    /// Records the sites whose rows were not read.
     fn note_unread(&mut self) {
         let proposer = self.agreeing.proposer();
         let unread = self.terms.voters.iter().filter(|site| !proposer.rows().contains_key(site));
@@ -237,7 +238,7 @@ impl Heal {
         self.healed.silent = proposer.silent().iter().copied().collect();
     }
 
-    /// Reads all rows again, and looks at all fragments anew.
+    /// Starts over: reads all rows and probes all fragments again.
     fn begin_again(&mut self, now: Instant, out: &mut Outbox<Act>) {
         self.fragments.clear();
         self.versions.clear();
@@ -258,8 +259,8 @@ impl Heal {
         }
     }
 
-    /// All fragments were looked for: those that are certainly absent are made again, where enough
-    /// others are there.
+    /// Continues after the probe: rebuilds the fragments that are certainly absent, where enough
+    /// others exist.
     fn probed(&mut self, now: Instant, out: &mut Outbox<Act>) {
         self.stage = Stage::Rebuilding;
         let mut again = Vec::new();
@@ -281,7 +282,7 @@ impl Heal {
         self.conclude(now, out);
     }
 
-    /// How many fragments give back a write.
+    /// Returns how many fragments are needed to decode a write.
     fn data(&self, write: WriteId) -> usize {
         let version = self.versions.get(&write);
         let decided = version.and_then(|version| self.known().decided.get(version));
@@ -290,8 +291,8 @@ impl Heal {
         coded.map_or(usize::MAX, |(_, _, coded)| usize::from(coded.data))
     }
 
-    /// Forbids what is absent of versions that were never acknowledged and cannot be read, and says
-    /// which are lost.
+    /// Fences the absent fragments of versions that were never acknowledged and cannot be read, and
+    /// records lost versions.
     fn forbid(&mut self, now: Instant, out: &mut Outbox<Act>) {
         let mut hide = Vec::new();
         for (write, version) in self.versions.clone() {
@@ -299,7 +300,7 @@ impl Heal {
             let all = self.fragments.keys().filter(|fragment| fragment.write == write).count();
             let decided = self.known().decided.get(&version);
             let durable = decided.is_some_and(|decided| decided.durable);
-            // So many are certainly absent that it cannot be read, whatever the others are.
+            // So many are certainly absent that it is unreadable, whatever the state of the others.
             if there >= self.data(write) || all - absent >= self.data(write) {
                 continue;
             }
@@ -310,7 +311,7 @@ impl Heal {
             }
         }
         if !self.healed.lost.is_empty() && !self.doubted {
-            // They may have been removed since the rows were read: then they say so now.
+            // They may have been removed since the rows were read; fresh rows say so.
             self.doubted = true;
             return self.begin_again(now, out);
         }
@@ -330,7 +331,7 @@ impl Heal {
         }
     }
 
-    /// Hides versions of which so many fragments can never be written that nobody will read them.
+    /// Makes versions obsolete that have so many fenced fragments that nobody will ever read them.
     fn hide(&mut self, mut hide: Vec<Version>, now: Instant, out: &mut Outbox<Act>) {
         let versions = self.versions.clone();
         let forbidden = |version: &Version| {
@@ -352,14 +353,14 @@ impl Heal {
         self.agree(goal, now, out);
     }
 
-    /// How many fragments of a write are there, and how many certainly are not.
+    /// Returns how many fragments of a write exist, and how many certainly do not.
     fn found(&self, write: WriteId) -> (usize, usize) {
         let of = self.fragments.iter().filter(|(fragment, _)| fragment.write == write);
         let count = |wanted: How| of.clone().filter(|(_, how)| **how == Some(wanted)).count();
         (count(How::Done), count(How::Absent))
     }
 
-    /// Tells all rows what is known, and which versions are durable.
+    /// Notifies all rows of what is known, and of which versions are durable.
     fn finish(&mut self, out: &mut Outbox<Act>) {
         self.stage = Stage::Done;
         let mut known = self.known().clone();
@@ -396,7 +397,7 @@ impl Controller for Heal {
         if let Heard::Fragment(fragment, deed, how) = &event
             && let Some(entry @ None) = self.fragments.get_mut(fragment)
         {
-            // What is forbidden is not there.
+            // A fenced fragment is absent.
             let forbidden = *deed == Deed::Forbid && *how == How::Done;
             self.healed.rebuilt += u32::from(*deed == Deed::Rebuild && *how == How::Done);
             *entry = Some(if forbidden { How::Absent } else { *how });

@@ -1,16 +1,16 @@
-//! Names and numbers of the protocol: sites, versions, writes, ballots, epochs.
+//! Ids and numbers of the protocol: sites, versions, writes, ballots, epochs.
 
 use std::fmt;
 
 use fulgurite_units::RandomStream;
 use serde::{Deserialize, Serialize};
 
-/// A site of a map, by its place there. It is logical: what stands behind it can be replaced.
+/// A site, by its index in the site map. It is logical: the store behind it can be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SiteIndex(pub u8);
 
 impl SiteIndex {
-    /// Its place in a list of sites.
+    /// Returns its index in a list of sites.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -33,7 +33,7 @@ impl Version {
     /// Before all versions.
     pub const NONE: Self = Self(0);
 
-    /// The one after it.
+    /// Returns the next version.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -46,13 +46,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// One write: a put, a delete or a no-op. Drawn at random and never used again; values are compared
-/// by it and never by content.
+/// One write: a put, a delete or a no-op. Ids are drawn at random and never reused; values are
+/// compared by id, never by content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WriteId(pub u128);
 
 impl WriteId {
-    /// A new one.
+    /// Draws a new id.
     #[must_use]
     pub fn draw(random: &mut RandomStream) -> Self {
         Self(draw(random))
@@ -71,12 +71,12 @@ impl fmt::Debug for WriteId {
     }
 }
 
-/// 128 random bits.
+/// Draws 128 random bits.
 fn draw(random: &mut RandomStream) -> u128 {
     u128::from(random.next_u64()) << 64 | u128::from(random.next_u64())
 }
 
-/// A state of the map of sites. Whoever asks with an older one is refused.
+/// Epoch of the site map. Requests with an older epoch are rejected.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -88,15 +88,16 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// A ballot. The fast one comes before all others and belongs to nobody; any other belongs to one
-/// attempt, whose id is random, so that none is used twice, restarts or not.
+/// A ballot. The fast ballot comes before all others and belongs to nobody. Any other belongs to
+/// one attempt with a random id, so that none is used twice, even after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ballot {
-    /// Of the map under which it was made: one of a later map comes after all of earlier ones.
+    /// Epoch of the site map it was made under; ballots of a later epoch come after all of earlier
+    /// ones.
     pub epoch: Epoch,
     /// Its round.
     pub round: u32,
-    /// Whose it is.
+    /// Id of the attempt that owns it.
     pub proposer: u128,
 }
 
@@ -104,7 +105,7 @@ impl Ballot {
     /// The ballot of the fast round.
     pub const FAST: Self = Self { epoch: Epoch(0), round: 0, proposer: 0 };
 
-    /// A ballot after all that were seen.
+    /// Returns a ballot higher than all that were seen.
     #[must_use]
     pub fn after(seen: Self, epoch: Epoch, random: &mut RandomStream) -> Self {
         let epoch = epoch.max(seen.epoch);

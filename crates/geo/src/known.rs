@@ -1,5 +1,5 @@
-//! What is known to be decided of an object. Whatever is decided stays so, and may be told to
-//! anybody, in any order and as often as one likes; what is merely accepted may not.
+//! The decided versions of an object, as far as known. A decision is final, so it may be sent to
+//! anybody, in any order and any number of times; a value that is merely accepted may not.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Value, Version, WriteId, limits};
 
-/// A version that was decided.
+/// A decided version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Decided {
-    /// What was decided.
+    /// The decided value.
     pub value: Value,
-    /// Whether its bytes are written as the policy asks. A version that was decided without may
-    /// never have been acknowledged.
+    /// Whether its bytes are written as the policy requires. A decided version that is not durable
+    /// may never have been acknowledged.
     pub durable: bool,
 }
 
-/// Versions of an object that were decided, as far as somebody knows.
+/// The decided versions of an object, as far as one node knows.
 ///
-/// All versions up to `floor` were decided and are gone. That one was decided means that all before
-/// it were, though nobody who knows of it need know of those.
+/// All versions up to `floor` are decided and gone. If a version is decided, so are all before it,
+/// but a node that knows it need not know what those are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Known {
-    /// The last version of which it is known that it and all before it are gone.
+    /// The last version that is known to be gone together with all before it.
     pub floor: Version,
-    /// Of those, the writes of the last few.
+    /// The writes of the last few of those.
     pub gone: BTreeMap<Version, WriteId>,
     /// Versions after the floor.
     pub decided: BTreeMap<Version, Decided>,
 }
 
 impl Known {
-    /// The last version that is known to be decided; [`Version::NONE`] when none is.
+    /// Returns the last version that is known to be decided; [`Version::NONE`] if none is.
     #[must_use]
     pub fn last(&self) -> Version {
         self.decided.keys().next_back().copied().unwrap_or(Version::NONE).max(self.floor)
@@ -44,14 +44,14 @@ impl Known {
         version <= self.floor || self.decided.contains_key(&version)
     }
 
-    /// Which write was decided for a version, if that is known still.
+    /// Returns the write that was decided for a version, if it is still known.
     #[must_use]
     pub fn write(&self, version: Version) -> Option<WriteId> {
         let there = self.decided.get(&version).map(|decided| decided.value.id);
         there.or_else(|| self.gone.get(&version).copied())
     }
 
-    /// The version for which a write was decided, if that is known.
+    /// Returns the version for which a write was decided, if that is known.
     #[must_use]
     pub fn version_of(&self, write: WriteId) -> Option<Version> {
         let mut there = self.decided.iter().filter(|(_, decided)| decided.value.id == write);
@@ -59,11 +59,11 @@ impl Known {
         there.next().map(|(version, _)| *version).or_else(|| gone.next().map(|(v, _)| *v))
     }
 
-    /// Takes in that a version was decided. Says whether that is news.
+    /// Records that a version was decided. Returns whether that is news.
     ///
     /// # Panics
-    /// When something else is known to have been decided for it: agreement is broken, and nothing
-    /// may go on.
+    /// If another write is known to have been decided for it: agreement is broken, and nothing may
+    /// go on.
     pub fn learn(&mut self, version: Version, decided: &Decided) -> bool {
         assert!(version > Version::NONE, "versions begin at 1");
         if let Some(write) = self.write(version) {
@@ -85,7 +85,7 @@ impl Known {
         news
     }
 
-    /// Takes in what another knows. Says whether any of it is news.
+    /// Merges what another node knows. Returns whether any of it is news.
     pub fn merge(&mut self, other: &Self) -> bool {
         let mut news = false;
         if other.floor > self.floor {
@@ -97,7 +97,7 @@ impl Known {
             let first = self.gone.keys().next().copied();
             let older = first.is_some_and(|first| *version < first);
             if older && self.gone.len() >= limits::GONE_NAMED {
-                // It would not be kept, and is no news, however often it is told.
+                // It would not be kept, so it is not news, however often it arrives.
                 break;
             }
             news |= self.gone.insert(*version, *write).is_none();
@@ -110,8 +110,8 @@ impl Known {
         news
     }
 
-    /// The same with the newest few versions only, and nothing of those that are gone but the
-    /// floor.
+    /// Returns a copy with only the newest few decided versions; the floor and the named writes of
+    /// gone versions stay.
     #[must_use]
     pub fn newest(&self) -> Self {
         let newest = self.decided.iter().rev().take(limits::TOLD_VERSIONS);
@@ -119,17 +119,17 @@ impl Known {
         Self { floor: self.floor, gone: self.gone.clone(), decided }
     }
 
-    /// This version alone, as others are told of it.
+    /// Returns this version alone, in the form that is sent to others.
     #[must_use]
     pub fn only(version: Version, value: Value, durable: bool) -> Self {
         let decided = BTreeMap::from([(version, Decided { value, durable })]);
         Self { decided, ..Self::default() }
     }
 
-    /// Says of a version that it is gone: that it was hidden and that its bytes are removed.
+    /// Marks a version as gone: it was obsolete, and its bytes are removed.
     ///
     /// # Panics
-    /// When it is not known to be decided.
+    /// If it is not known to be decided.
     pub fn mark_gone(&mut self, version: Version) {
         if version <= self.floor {
             return;
@@ -153,7 +153,7 @@ impl Known {
         self.name_the_last();
     }
 
-    /// Forgets the writes of all versions that are gone but the last few.
+    /// Forgets the writes of gone versions except for the last few.
     fn name_the_last(&mut self) {
         while self.gone.len() > limits::GONE_NAMED {
             self.gone.pop_first();

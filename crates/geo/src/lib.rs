@@ -1,17 +1,17 @@
-//! Several sites: which version of an object is the last one, agreed on with nothing but
-//! conditional writes (Giza, USENIX ATC 2017).
+//! Agreement between several sites on the last version of an object, with nothing but conditional
+//! writes (Giza, USENIX ATC 2017).
 //!
 //! ```text
-//!  Proposer: a write or a reading          Get, Put, Heal, ...: with bytes
+//!  Proposer: a write or a read             Read, Write, Heal, ...: with bytes
 //!     | Ask            ^ Answered              state machines without clock, thread, socket, store
 //!     v                |                       (fulgurite_units::Controller)
 //!   site's row --step(row, request)--> row', verdict
-//!     one row an object and site, changed by a conditional write; every version is one instance
-//!     of Fast Paxos over the rows of all sites that vote
+//!     one row per object and site, changed by a conditional write; every version is one instance
+//!     of Fast Paxos over the rows of all voting sites
 //! ```
 //!
-//! Live nodes, models, the simulation and the twin use the same [`step()`] and the same
-//! controllers. What it is not: it knows no stores, no connections and no bytes. Design note 0031.
+//! Live nodes, the simulation and the twin use the same [`step()`] and the same controllers; the
+//! models use the same `step`. Not here: stores, connections and bytes. Design note 0031.
 
 mod act;
 mod agreeing;

@@ -1,37 +1,37 @@
-//! Every bound of this crate.
+//! Limits of this crate.
 
 use fulgurite_units::Duration;
 
-/// Sites that vote on versions, at most.
+/// Maximum number of sites that vote on versions.
 pub const VOTING_SITES_MAX: usize = 9;
 
-/// Sites that hold fragments, at most.
+/// Maximum number of sites that hold fragments.
 pub const DATA_SITES_MAX: usize = 32;
 
-/// Of versions that are gone, the last ones whose writes a row still names, so that a proposer that
-/// comes late knows whether one of them was its own.
+/// Number of gone versions whose writes a row still names (the last ones), so that a late proposer
+/// learns whether one of them was its own.
 pub const GONE_NAMED: usize = 4;
 
-/// Versions that a request tells of, at most: the newest ones.
+/// Maximum number of versions sent along with a request: the newest ones.
 pub const TOLD_VERSIONS: usize = 8;
 
-/// Bytes of a row, at most. Smaller than what any supported store allows for one.
+/// Maximum size of a row in bytes. Smaller than what any supported store allows.
 pub const ROW_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of an object that lies in its rows instead of in fragments, at most.
+/// Maximum size in bytes of an object stored in its rows instead of in fragments.
 pub const INLINE_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes that the writer's attributes take in a row, at most.
+/// Maximum size in bytes of the writer's attributes in a row.
 pub const ATTRIBUTES_BYTES_MAX: usize = 8 * 1024;
 
-/// Agreements that healing one object takes, at most: who writes meanwhile leaves something to
-/// decide each time.
+/// Maximum number of agreements per repair of an object: every concurrent write leaves another
+/// version to settle.
 pub const HEAL_STEPS: u32 = 16;
 
-/// The first pause after a lost ballot doubles until this.
+/// The backoff after a lost ballot doubles up to this.
 pub const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Pauses are drawn from half of their length to the whole of it.
+/// Jitter: a backoff is drawn from half of its length to the whole of it.
 pub const PAUSE_SPREAD: f64 = 0.5;
 
 const _: () = assert!(INLINE_BYTES_MAX + ATTRIBUTES_BYTES_MAX < ROW_BYTES_MAX / 4);

@@ -1,18 +1,19 @@
-//! One agreement on one object: a write that becomes the next version, or a reading that learns the
-//! last one, from the first question to the answer.
+//! One agreement on one object, from the first request to the result: a write that becomes the next
+//! version, or a read that learns the last one.
 //!
 //! ```text
-//! write:  look (nearest row) --> fast round --all of a fast quorum--> chosen
+//! write:  read (nearest row) --> fast round --all of a fast quorum--> chosen
 //!             |                     | no            ^ other value chosen: next version
 //!             | refused             v               |
 //!             v                  prepare --promised--> accept --> chosen
-//!         read (a quorum)           ^------- lost: pause -'
+//!         read (a quorum)           ^------- lost: back off -'
 //! read:   read (a quorum) --certain--> seen;   not certain --> prepare (--> accept) --> seen
 //! ```
 //!
-//! A write is proposed for a version only when another one is known to be decided for the version
-//! before: proposed for both, it could be chosen twice, and removing one would take the bytes of
-//! the other. A value that is not ours and may have been chosen is proposed in our place.
+//! A write is proposed for a version only if another write is known to be decided for the version
+//! before. If it were proposed for both, it could be chosen twice, and removing one version would
+//! delete the bytes of the other. If another value may have been chosen, it is proposed instead of
+//! ours.
 //!
 //! Clocks order nothing. Not here: bytes (`put`, `get`), connections, retries of a site's
 //! conditional writes.
@@ -31,42 +32,43 @@ use crate::{
     limits,
 };
 
-/// What an agreement is for.
+/// Goal of an agreement.
 #[derive(Clone, Debug)]
 pub enum Goal {
     /// To learn the last version.
     Read,
-    /// The same, out of all rows that can be had while a round lasts.
+    /// The same, from all rows that can be read within a round.
     ReadAll,
     /// To have a value decided for the next version.
     Write {
         /// The value.
         value: Value,
-        /// On what condition.
+        /// Its precondition.
         condition: Condition,
     },
-    /// To have something decided for a version, whatever it is: nothing, if that is possible.
+    /// To have some value decided for a version: a no-op, if that is possible.
     Settle {
         /// The version.
         version: Version,
         /// A no-op.
         noop: Value,
     },
-    /// To have so many sites promise not to accept anything in earlier ballots for the version
-    /// after the last that a site which forgot its rows may vote again.
+    /// To have enough sites promise to reject earlier ballots for the version after the last, so
+    /// that a site that lost its rows may vote again.
     Promise,
 }
 
-/// On what condition a value is written. Met by the version right before the one it becomes.
+/// Precondition of a write. It must hold at the version right before the one that the write
+/// becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// None.
+    /// No condition.
     Always,
-    /// There is no object.
+    /// The object does not exist.
     Absent,
-    /// There is one.
+    /// The object exists.
     Present,
-    /// It is this version.
+    /// Its latest version is this one.
     Is(Version),
 }
 
@@ -81,47 +83,47 @@ impl Condition {
     }
 }
 
-/// What a proposer hears.
+/// An event for a proposer.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// Begin.
     Begin,
-    /// A site answered, or will not: then it is unknown whether it did what it was asked.
+    /// A site answered, or failed to: then it is unknown whether it executed the request.
     Answered {
-        /// Which.
+        /// The site.
         site: SiteIndex,
-        /// To which question.
+        /// Number of the request.
         call: u32,
         /// Its verdict and row.
         answer: Option<(Verdict, Row)>,
     },
-    /// Other terms hold from now on: the map has changed, or what is known of sites.
+    /// The terms have changed: the site map, or what is known of the sites.
     Changed(Box<Terms>),
     /// The deadline has passed.
     Timer,
 }
 
-/// What a proposer wants asked.
+/// A request that a proposer sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Whom.
+    /// Its destination.
     pub site: SiteIndex,
-    /// The number of the question.
+    /// Its number.
     pub call: u32,
-    /// What.
+    /// The request itself.
     pub request: Request,
 }
 
 /// How an agreement ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The last version is known: nothing after it was decided when the reading began.
+    /// The last version is known: nothing after it was decided when the read began.
     Seen,
     /// The value was decided for this version.
     Written(Version),
     /// Enough sites promised, for the version after the last one.
     Promised(Version, Ballot),
-    /// The condition is not met; what is known says why.
+    /// The condition is not met; the known versions show why.
     Refused,
     /// Too few sites answered, and nothing was written.
     Unavailable,
@@ -132,18 +134,18 @@ pub enum Outcome {
 /// Rounds between sites that an agreement took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
-    /// Readings.
+    /// Read rounds.
     pub read: u32,
     /// Fast rounds.
     pub fast: u32,
-    /// Promises asked for.
+    /// Prepare rounds.
     pub prepare: u32,
     /// Classic rounds.
     pub accept: u32,
 }
 
 impl Rounds {
-    /// All of them.
+    /// Returns their sum.
     #[must_use]
     pub const fn total(self) -> u32 {
         self.read + self.fast + self.prepare + self.accept
@@ -152,34 +154,35 @@ impl Rounds {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Not begun.
+    /// Not started.
     New,
-    /// The nearest row is read.
+    /// Reading the nearest row.
     Looking,
-    /// A quorum of rows is read.
+    /// Reading a quorum of rows.
     Reading,
-    /// Sites are asked to accept at once.
+    /// Asking sites to accept in the fast round.
     Fast(Version),
-    /// Sites are asked to promise.
+    /// Asking sites to promise.
     Preparing(Version, Ballot),
-    /// Sites are asked to accept.
+    /// Asking sites to accept.
     Accepting(Version, Ballot, Value),
-    /// A ballot was lost, for this version, or too few sites answered a reading.
+    /// Backing off after a lost ballot for this version, or after a read that too few sites
+    /// answered.
     Pausing(Option<Version>, Instant),
-    /// There is an outcome.
+    /// Ended with an outcome.
     Done(Outcome),
 }
 
-/// One agreement.
+/// One agreement: a Paxos proposer.
 #[derive(Debug)]
 pub struct Proposer {
     terms: Terms,
     goal: Goal,
     random: RandomStream,
     known: Known,
-    /// Rows as they were read since it began, of sites that vote.
+    /// Rows of voting sites, as read since it began.
     rows: BTreeMap<SiteIndex, Row>,
-    /// Sites that have a row and do not vote with it.
+    /// Sites whose row does not vote.
     silent: BTreeSet<SiteIndex>,
     phase: Phase,
     round: Round,
@@ -193,7 +196,7 @@ pub struct Proposer {
 }
 
 impl Proposer {
-    /// An agreement that has not begun. What is `known` already saves the look at the nearest row.
+    /// Creates an agreement. If `known` is given, it skips reading the nearest row.
     #[must_use]
     pub fn new(terms: Terms, goal: Goal, known: Option<Known>, random: RandomStream) -> Self {
         let pause = terms.pause;
@@ -215,18 +218,18 @@ impl Proposer {
         }
     }
 
-    /// Numbers its questions after these, which were asked before it for the same operation.
+    /// Continues the request numbers of an earlier agreement of the same operation.
     pub(crate) fn after(mut self, calls: u32) -> Self {
         self.round.call = calls;
         self
     }
 
-    /// The number of its last question.
+    /// Number of its last request.
     pub(crate) const fn calls(&self) -> u32 {
         self.round.call
     }
 
-    /// How it ended, if it has.
+    /// Returns the outcome, if it has ended.
     #[must_use]
     pub const fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
@@ -241,19 +244,19 @@ impl Proposer {
         }
     }
 
-    /// What it knows of the object.
+    /// Returns what it knows of the object.
     #[must_use]
     pub const fn known(&self) -> &Known {
         &self.known
     }
 
-    /// Rows that it read, of sites that vote.
+    /// Returns the rows it read from voting sites.
     #[must_use]
     pub const fn rows(&self) -> &BTreeMap<SiteIndex, Row> {
         &self.rows
     }
 
-    /// Sites that said that they forgot what they had promised, and do not vote.
+    /// Returns the sites that answered that they lost their promises and do not vote.
     #[must_use]
     pub const fn silent(&self) -> &BTreeSet<SiteIndex> {
         &self.silent
@@ -292,7 +295,7 @@ impl Proposer {
         }
     }
 
-    /// Asks a quorum of rows, which is: all, and the first that suffice.
+    /// Reads a quorum of rows: asks all sites and uses the first that suffice.
     fn read(&mut self, now: Instant, out: &mut Outbox<Ask>) {
         self.phase = Phase::Reading;
         self.rounds.read += 1;
@@ -325,7 +328,7 @@ impl Proposer {
         self.ask_all(&command, now, out);
     }
 
-    /// Goes on after an answer, if enough are there; `last` when no more will be waited for.
+    /// Continues after an answer, if there are enough; `last` means that no more are waited for.
     fn conclude(&mut self, last: bool, now: Instant, out: &mut Outbox<Ask>) {
         match self.phase.clone() {
             Phase::Looking => {
@@ -377,11 +380,11 @@ impl Proposer {
         }
     }
 
-    /// The last version is known. What is missing below it is asked for.
+    /// Continues once the last version is known; fills holes below it first.
     fn seen(&mut self, now: Instant, out: &mut Outbox<Ask>) {
         self.confirmed = true;
         let hole = match &self.goal {
-            // A row that votes again has to know of every version.
+            // A row may vote again only if it knows of every version.
             Goal::Promise => self.known.first_hole(),
             Goal::Read | Goal::ReadAll | Goal::Write { .. } | Goal::Settle { .. } => {
                 self.known.latest().err()
@@ -411,7 +414,7 @@ impl Proposer {
         }
         let quorums = self.terms.quorums;
         let needed = match self.goal {
-            // So many that no value which the others do not know of can be chosen any more.
+            // Enough that no value unknown to these sites can be chosen any more.
             Goal::Promise => quorums.promise().max(quorums.read()),
             Goal::Read | Goal::ReadAll | Goal::Write { .. } | Goal::Settle { .. } => {
                 quorums.promise()
@@ -426,7 +429,7 @@ impl Proposer {
         let rows: Vec<&Row> = self.round.promised().collect();
         let free = match choose(quorums, version, &rows) {
             Choice::Forced(value) => return self.accept((version, ballot), value, now, out),
-            // Told before: `known` would have it.
+            // Handled above: `known` would have it.
             Choice::Decided => return self.decided(version, now, out),
             Choice::Free if self.promises(version) => {
                 self.phase = Phase::Done(Outcome::Promised(version, ballot));
@@ -436,17 +439,17 @@ impl Proposer {
         };
         match free {
             Some(value) => self.accept((version, ballot), value, now, out),
-            // Nothing was chosen below this ballot, which is later than the reading's beginning.
+            // No value was chosen below this ballot, which is later than the start of the read.
             None => self.seen(now, out),
         }
     }
 
-    /// Whether promises for a version are all that is wanted.
+    /// Whether the goal is only to get promises for this version.
     fn promises(&self, version: Version) -> bool {
         matches!(self.goal, Goal::Promise) && version == self.known.last().next()
     }
 
-    /// What to propose where anything may be.
+    /// Returns the value to propose if any may be.
     fn own_value(&self, version: Version) -> Option<Value> {
         match &self.goal {
             Goal::Read | Goal::ReadAll | Goal::Promise => None,
@@ -458,13 +461,13 @@ impl Proposer {
         }
     }
 
-    /// A value was chosen: whoever asks will find that out.
+    /// Records that a value was chosen; every later quorum read will find it.
     fn choose(&mut self, version: Version, value: Value) {
         let durable = value.was_written();
         self.known.learn(version, &Decided { value, durable });
     }
 
-    /// Something was decided for a version for which this asked.
+    /// Continues after a version that it asked about was decided.
     fn decided(&mut self, version: Version, now: Instant, out: &mut Outbox<Ask>) {
         self.pause = self.terms.pause;
         match &self.goal {
@@ -479,13 +482,13 @@ impl Proposer {
         }
     }
 
-    /// Whether so many good answers cannot come any more.
+    /// Whether enough `Ok` answers can no longer arrive.
     fn is_hopeless(&self, needed: usize, last: bool) -> bool {
         let bad = self.round.answers() - self.round.oks();
         last || self.terms.voters.len() - bad < needed
     }
 
-    /// A ballot is lost, or a reading: again after a pause.
+    /// Backs off after a lost ballot or read.
     fn lose(&mut self, version: Option<Version>, now: Instant) {
         let spread = 1.0 - limits::PAUSE_SPREAD * self.random.unit();
         let pause = Duration::from_secs_f64(self.pause.as_secs_f64() * spread);
@@ -508,7 +511,7 @@ impl Proposer {
             return;
         }
         match version {
-            // What another had decided meanwhile is told with the answers.
+            // Answers also carry what others had decided meanwhile.
             Some(version) if !self.known.has(version) => self.prepare(version, now, out),
             Some(version) => self.decided(version, now, out),
             None => self.read(now, out),

@@ -1,8 +1,7 @@
-//! A write with its bytes: the version is agreed on while the fragments are on their way.
+//! A write with its bytes: sites agree on the version while the fragments are in flight.
 //!
-//! Both begin at once, so a write that nobody contends with takes as long as the slower of the two:
-//! one round between sites, or the bytes to the farthest site. It is acknowledged when both are
-//! done.
+//! Both begin at once, so a write without contention takes as long as the slower of the two: one
+//! round between sites, or the bytes to the farthest site. It is acknowledged when both are done.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +16,22 @@ use crate::{
 /// How a write ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrote {
-    /// It is this version, and its bytes are on stable storage at as many sites as the policy asks.
+    /// It is this version, and its bytes are on stable storage at as many sites as the policy
+    /// requires.
     Done {
         /// The version.
         version: Version,
-        /// Fragments that are not written, for whoever heals.
+        /// Fragments that are not written, left to repair.
         missing: Vec<Fragment>,
     },
     /// The condition is not met.
     Refused,
-    /// Nothing was written that anybody could find.
+    /// Nothing was written that a read could find.
     Unavailable,
-    /// It may be this version, or may become it.
+    /// It may have become this version, or may still.
     Indeterminate(Version),
-    /// Too few fragments could be written. The version has been decided all the same, if one is
-    /// named, and has to be hidden.
+    /// Too few fragments could be written. If a version is named, it was decided all the same and
+    /// must be made obsolete.
     Unwritten(Option<Version>),
 }
 
@@ -41,19 +41,20 @@ pub struct Write {
     agreeing: Agreeing,
     terms: Terms,
     value: Value,
-    /// What became of each fragment; none while it is on its way.
+    /// The result of each fragment; none while it is in flight.
     fragments: BTreeMap<Fragment, Option<How>>,
-    /// Fragments that must be written before it is acknowledged.
+    /// Number of fragments that must be written before it is acknowledged.
     needed: usize,
-    /// Until when the rest are waited for, once enough are written and the version is decided.
+    /// How long to wait for the remaining fragments, once enough are written and the version is
+    /// decided.
     rest: Option<Instant>,
     end: Option<Wrote>,
 }
 
 impl Write {
-    /// A write of a value whose fragments are not written yet, or which has none. It is
-    /// acknowledged with `needed` of them written, if the others cannot be within the time that
-    /// terms leave for a round, or are at sites that did not answer lately.
+    /// Creates a write of a value whose fragments are not written yet, or which has none. It is
+    /// acknowledged with `needed` of them written, if the others take longer than a round of the
+    /// terms, or are at sites that did not answer lately.
     #[must_use]
     pub fn new(
         terms: Terms,
@@ -120,7 +121,7 @@ impl Write {
         };
         let waits = self.fragments.iter().any(is_waited_for);
         if written < self.needed {
-            // The others are on their way still: whoever writes them says how that ends.
+            // The others are still in flight; the driver reports how they end.
             return;
         }
         if !waits || over {
@@ -137,7 +138,7 @@ impl Write {
         self.end = Some(end);
     }
 
-    /// Tells all sites that the version is decided and its bytes written.
+    /// Notifies all sites that the version is decided and its bytes are written.
     fn tell(&self, version: Version, out: &mut Outbox<Act>) {
         let mut known = self.known().newest();
         let decided = crate::Decided { value: self.value.clone(), durable: true };
@@ -148,7 +149,8 @@ impl Write {
     }
 }
 
-/// All fragments of a value that are its own. Those of a stripe that it shares are the stripe's.
+/// Returns the fragments that belong to the value alone. Those of a shared stripe belong to the
+/// stripe.
 #[must_use]
 pub fn fragments(value: &Value) -> Vec<Fragment> {
     let coded = value.put().and_then(|put| put.coded(value.id));
@@ -213,7 +215,7 @@ impl Operation for Write {
     }
 }
 
-/// For how long a write may go on at most: its agreement and the rest of its bytes.
+/// Returns the longest time a write may take: its agreement and the rest of its bytes.
 #[must_use]
 pub fn longest(terms: &Terms) -> Duration {
     terms.patience + terms.round

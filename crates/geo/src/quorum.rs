@@ -1,37 +1,39 @@
 //! How many sites must agree, and the inequalities without which two values could be chosen.
 //!
-//! With N sites that vote, `q1` that must promise, `q2` that must accept in a classic round and
-//! `qf` in a fast one (Howard, Charapko and Mortier, "Fast Flexible Paxos", 2020):
+//! For N voting sites, `q1` is the promise quorum, `q2` the quorum of a classic round and `qf` that
+//! of a fast round (Howard, Charapko and Mortier, "Fast Flexible Paxos", 2020):
 //!
 //! ```text
-//! q1 + q2     > N    whoever prepares meets every value that a classic round chose
-//! q1 + 2 * qf > 2N   of two values that a fast round could have chosen only one fits what is seen
+//! q1 + q2     > N    every prepare meets each value that a classic round chose
+//! q1 + 2 * qf > 2N   the promises seen allow at most one value to have been chosen by a fast round
 //! ```
 //!
 //! With `q1 = q2 = N / 2 + 1` the second gives `qf = ceil(3N / 4)`: 3, 3, 4, 5, 6, 6, 7 for 3 to 9
-//! sites. "Two thirds", as it is often written, is too few for 7: 5 of them with 4 that promise
-//! lose an acknowledged value, which the models find (`tests/it/models`).
+//! sites. The usual "two thirds" is too few for 7 sites: a fast quorum of 5 with 4 promises can
+//! lose an acknowledged value, as the models show (`tests/it/models`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, limits};
 
-/// How sizes of quorums are chosen.
+/// Rule that sets the sizes of quorums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sizes {
-    /// Majorities for classic rounds, and as few as that allows for fast ones: classic rounds stand
-    /// the loss of the most sites.
+    /// Majorities for classic rounds, and the smallest fast quorum this allows: classic rounds
+    /// tolerate the loss of the most sites.
     #[default]
     Majority,
-    /// `2N/3 + 1` for all: fast rounds stand the loss of more sites, classic ones of fewer.
+    /// `2N/3 + 1` for all: fast rounds tolerate the loss of more sites, classic ones of fewer.
     Balanced,
     /// A majority for fast rounds, all sites for a promise: the fast round ends at the nearest
-    /// majority and stands the loss of a site, and whatever needs a classic round stands none.
+    /// majority and tolerates the loss of a site, but anything that needs a classic round tolerates
+    /// none.
     Flexible,
 }
 
-/// Sizes of quorums, for one number of sites that vote. There are none that break the inequalities.
+/// Quorum sizes for one number of voting sites. Except for `unproved`, they satisfy the
+/// inequalities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quorums {
     sites: usize,
@@ -41,10 +43,10 @@ pub struct Quorums {
 }
 
 impl Quorums {
-    /// Sizes for this many sites that vote.
+    /// Returns the sizes for this many voting sites.
     ///
     /// # Errors
-    /// [`Error::Sites`] when they are fewer than 3 or more than [`limits::VOTING_SITES_MAX`].
+    /// [`Error::Sites`] if they are fewer than 3 or more than [`limits::VOTING_SITES_MAX`].
     pub const fn new(sites: usize, sizes: Sizes) -> Result<Self, Error> {
         if sites < 3 || sites > limits::VOTING_SITES_MAX {
             return Err(Error::Sites { sites });
@@ -58,11 +60,11 @@ impl Quorums {
         }
     }
 
-    /// These sizes: `promise` that must promise, `classic` that must accept in a classic round and
-    /// `fast` that must accept in a fast one.
+    /// Returns these sizes: `promise` sites must promise, `classic` must accept in a classic round
+    /// and `fast` in a fast one.
     ///
     /// # Errors
-    /// [`Error::Quorums`] when two values could be chosen with them, or nothing.
+    /// [`Error::Quorums`] if two values could be chosen with them, or none.
     pub const fn of(
         sites: usize,
         promise: usize,
@@ -70,14 +72,14 @@ impl Quorums {
         fast: usize,
     ) -> Result<Self, Error> {
         let fit = promise <= sites && classic <= sites && fast <= sites && classic <= fast;
-        // Whoever reads meets what a classic round chose, and what a fast one did.
+        // Every read meets what a classic round chose, and what a fast one did.
         if !fit || promise + classic <= sites || promise + 2 * fast <= 2 * sites || classic == 0 {
             return Err(Error::Quorums { sites, promise, classic, fast });
         }
         Ok(Self { sites, promise, classic, fast })
     }
 
-    /// Sizes that no inequality holds, for models that show what goes wrong with them.
+    /// Returns sizes without checking the inequalities, for models that show what goes wrong.
     #[doc(hidden)]
     #[must_use]
     pub const fn unproved(sites: usize, promise: usize, classic: usize, fast: usize) -> Self {
@@ -108,14 +110,14 @@ impl Quorums {
         self.fast
     }
 
-    /// Rows that must be read to meet every version that was chosen: `N - q2 + 1`.
+    /// Number of rows that must be read to meet every version that was chosen: `N - q2 + 1`.
     #[must_use]
     pub const fn read(self) -> usize {
         self.sites - self.classic + 1
     }
 
-    /// Of `seen` rows, how many must have accepted a value in the fast round for it to be possible
-    /// that it was chosen there: `qf + seen - N`, one at least.
+    /// Returns how many of `seen` rows must have accepted a value in the fast round for it to have
+    /// possibly been chosen there: `qf + seen - N`, at least one.
     #[must_use]
     pub const fn choosable(self, seen: usize) -> usize {
         let rest = self.sites - seen;

@@ -1,9 +1,9 @@
-//! Gives a site that has forgotten its rows the row of one object, so that it votes again.
+//! Restores the row of one object at a site that lost its rows, so that the site votes again.
 //!
 //! An empty table is an acceptor that has forgotten its votes: a value that it helped to choose
-//! could be replaced by another. So it does not vote on an object until so many *other* sites as
-//! any choice needs one of have said what they know, have decided what was open, and have promised
-//! to accept nothing more of the time before for the version after that.
+//! could be replaced by another. So it does not vote on an object until enough *other* sites to
+//! meet every chosen value have reported what they know, settled what was open, and promised to
+//! reject all earlier ballots for the version after that.
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream};
 
@@ -12,7 +12,7 @@ use crate::{
     Act, Ask, Command, Goal, Heard, Known, Operation, Outcome, Request, SiteIndex, Terms, Verdict,
 };
 
-/// How that ended.
+/// Result of a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
     /// The site votes on the object.
@@ -21,19 +21,19 @@ pub enum Restored {
     Unavailable,
 }
 
-/// The making of one row of a site.
+/// Restore of one row of a site.
 #[derive(Debug)]
 pub struct Restore {
     terms: Terms,
     site: SiteIndex,
     agreeing: Agreeing,
-    /// The question to the site, and until when it is waited for.
+    /// Number of the request to the site, and its deadline.
     asked: Option<(u32, Instant)>,
     end: Option<Restored>,
 }
 
 impl Restore {
-    /// One that has not begun. The site is no voter in it, whatever terms say.
+    /// Creates a restore. The site does not vote in it, whatever the terms say.
     #[must_use]
     pub fn new(mut terms: Terms, site: SiteIndex, random: RandomStream) -> Self {
         terms.voters.retain(|voter| *voter != site);

@@ -1,4 +1,4 @@
-//! What a site keeps of an object: one row, changed as a whole by one conditional write.
+//! A site's record of an object: one row, replaced as a whole by one conditional write.
 
 use std::collections::BTreeMap;
 
@@ -12,50 +12,50 @@ const MAGIC: [u8; 4] = *b"FGR\x01";
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Row {
-    /// What is known to be decided.
+    /// Versions that are known to be decided.
     pub known: Known,
-    /// Versions of which more is known than nothing, and not that they are decided.
+    /// Undecided versions of which something is known.
     pub open: BTreeMap<Version, Instance>,
-    /// Whether the row votes. One that was made while its site forgot what it had promised does
-    /// not, until it was made whole by others.
+    /// Whether the row does not vote: it was created after its site had lost its promises, and
+    /// other sites have not restored it yet.
     pub silent: bool,
-    /// Drawn for each write of it: makes every image of a row another one, so that a write whose
-    /// outcome is unknown is known again by it.
+    /// Drawn for each write of the row. It makes every image unique, so that a write whose outcome
+    /// is unknown can be recognized by it.
     pub nonce: u128,
 }
 
-/// What a site said of a version that is not decided.
+/// A site's state of a version that is not decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instance {
     /// The highest ballot it promised or accepted in.
     pub seen: Option<Ballot>,
-    /// What it accepted last.
+    /// The value it accepted last.
     pub accepted: Option<Accepted>,
 }
 
 /// A value that a site accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Accepted {
-    /// In which ballot.
+    /// The ballot it was accepted in.
     pub ballot: Ballot,
     /// The value.
     pub value: Value,
 }
 
 impl Row {
-    /// What was accepted for a version, if anything was.
+    /// Returns what was accepted for a version, if anything was.
     #[must_use]
     pub fn accepted(&self, version: Version) -> Option<&Accepted> {
         self.open.get(&version)?.accepted.as_ref()
     }
 
-    /// The highest ballot seen for a version, if it is open.
+    /// Returns the highest ballot seen for a version, if it is open.
     #[must_use]
     pub fn seen(&self, version: Version) -> Option<Ballot> {
         self.open.get(&version)?.seen
     }
 
-    /// Takes in what is decided. Says whether that changed the row.
+    /// Merges decided versions. Returns whether that changed the row.
     pub fn learn(&mut self, known: &Known) -> bool {
         let news = self.known.merge(known);
         if news {
@@ -65,7 +65,7 @@ impl Row {
         news
     }
 
-    /// The row as it is kept (docs/formats/geo-row.md).
+    /// Encodes the row for storage (docs/formats/geo-row.md).
     ///
     /// # Errors
     /// [`Error::RowTooLarge`].
@@ -79,11 +79,11 @@ impl Row {
         Ok(bytes)
     }
 
-    /// A row out of its bytes.
+    /// Decodes a row.
     ///
     /// # Errors
-    /// [`Error::RowForeign`] when they are no row, or one of a later format; [`Error::RowDamaged`]
-    /// when they were one.
+    /// [`Error::RowForeign`] if the bytes are not a row, or one of a later format;
+    /// [`Error::RowDamaged`] if they are a damaged one.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let Some(rest) = bytes.strip_prefix(&MAGIC) else {
             return Err(Error::RowForeign);

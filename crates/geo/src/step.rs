@@ -1,8 +1,8 @@
-//! The acceptor: what a site's row becomes by a request, and what is answered.
+//! The acceptor: computes a site's new row and the answer from a request.
 //!
 //! ```text
-//! row + request --step--> row' + verdict     pure; whoever keeps rows reads one, steps, and writes
-//!                                            it back if it is still the one that was read
+//! row + request --step--> row' + verdict     pure; the row's store reads one, steps, and writes it
+//!                                            back if it is still the one that was read
 //!
 //!              version v of a row
 //!     (nothing) --PreAccept x--> accepted x, fast
@@ -10,60 +10,60 @@
 //!         |   '--Prepare b--> promised b (what was accepted stays)
 //!         |                           |
 //!         '-------- Accept b x ------>'--> accepted x in b, when b is not below what was seen
-//!     and from anywhere: told that v is decided -> decided, and no longer open
+//!     and from any state: learns that v is decided -> decided, and no longer open
 //! ```
 //!
 //! The same function serves rows at sites, the models, the simulation and the twin. A failed
-//! condition of the store is no answer of the protocol: the row is read and stepped again.
+//! conditional write is not an answer of the protocol: the row is read and stepped again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Accepted, Ballot, Epoch, Known, Row, Value, Version};
 
-/// What a site is asked.
+/// A request to a site.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
-    /// The epoch of the map that the sender has.
+    /// Epoch of the sender's site map.
     pub epoch: Epoch,
-    /// What the sender knows to be decided: told along, so that rows that lag behind catch up.
+    /// What the sender knows to be decided; sent along so that rows that lag behind catch up.
     pub known: Known,
-    /// What is asked.
+    /// The command.
     pub command: Command,
 }
 
-/// What can be asked of a site about an object.
+/// A command to a site about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Command {
-    /// Its row.
+    /// To return its row.
     Read,
-    /// Nothing: it is told what is decided.
+    /// To learn what is decided, and nothing else.
     Learn,
     /// To accept a value in the fast round, if nothing was promised or accepted for the version.
     PreAccept {
-        /// For which version.
+        /// The version.
         version: Version,
-        /// What.
+        /// The value.
         value: Value,
     },
-    /// To promise not to accept anything in earlier ballots.
+    /// To promise to reject earlier ballots.
     Prepare {
-        /// For which version.
+        /// The version.
         version: Version,
         /// The ballot.
         ballot: Ballot,
     },
     /// To accept a value in a ballot.
     Accept {
-        /// For which version.
+        /// The version.
         version: Version,
-        /// In which ballot.
+        /// The ballot.
         ballot: Ballot,
-        /// What.
+        /// The value.
         value: Value,
     },
-    /// To vote from now on, at a site that had forgotten its rows: enough others promised not to
-    /// accept anything in ballots before this one for the version after what is known, of which
-    /// nothing may have been chosen then. Refused while a version before that one is not known.
+    /// To vote again, at a site that had lost its rows. Enough other sites promised to reject
+    /// ballots before this one for the version after the last known one, for which nothing may have
+    /// been chosen then. Rejected while an earlier version is not known.
     Restore {
         /// That version.
         next: Version,
@@ -72,38 +72,38 @@ pub enum Command {
     },
 }
 
-/// What a site is at the moment, as its keeper knows from the map.
+/// State of a site at the moment, as its owner knows it from the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Standing {
     /// The epoch of the map.
     pub epoch: Epoch,
-    /// Whether its rows were lost and are being made again: a row that is not there may have been.
+    /// Whether its rows were lost and are being rebuilt: a missing row may have existed.
     pub rebuilding: bool,
 }
 
-/// What is answered; the row comes with it.
+/// The answer to a command; the row comes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Verdict {
     /// Done.
     Ok,
     /// Not done: another ballot or value came first.
     Rejected,
-    /// The version was decided before: the row says what, or that it is gone.
+    /// The version was decided before: the row has its value, or says that it is gone.
     Decided,
-    /// The site does not know what it promised, and does not vote on this object yet.
+    /// The site lost its promises and does not vote on this object yet.
     Forgotten,
-    /// The sender's map is an old one.
+    /// The sender's map is out of date.
     OldMap,
 }
 
-/// What a step led to.
+/// Result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stepped {
-    /// The row as it is now.
+    /// The new row.
     pub row: Row,
-    /// Whether it is another than before and has to be written before anything is answered.
+    /// Whether it changed and must be written before the site answers.
     pub changed: bool,
-    /// What is answered.
+    /// The answer.
     pub verdict: Verdict,
 }
 
@@ -120,7 +120,7 @@ pub fn step(row: Option<&Row>, request: &Request, standing: Standing) -> Stepped
     Stepped { row, changed: told || asked, verdict }
 }
 
-/// Applies a command. Says whether that changed the row.
+/// Applies a command. Returns whether that changed the row, and the verdict.
 fn apply(row: &mut Row, command: &Command) -> (bool, Verdict) {
     match command {
         Command::Learn => (false, Verdict::Ok),
@@ -142,7 +142,7 @@ fn apply(row: &mut Row, command: &Command) -> (bool, Verdict) {
     }
 }
 
-/// Why a row cannot vote on a version, if it cannot.
+/// Returns why a row cannot vote on a version, if it cannot.
 fn closed(row: &Row, version: Version) -> Option<Verdict> {
     if row.known.has(version) {
         return Some(Verdict::Decided);
@@ -153,12 +153,12 @@ fn closed(row: &Row, version: Version) -> Option<Verdict> {
 fn pre_accept(row: &mut Row, version: Version, value: &Value) -> (bool, Verdict) {
     let instance = row.open.entry(version).or_default();
     match &instance.accepted {
-        // Told twice. It was accepted when nothing else had been, promise or not since then.
+        // A repeat. It was accepted when nothing else had been, whatever was promised since.
         Some(accepted) if accepted.ballot.is_fast() && accepted.value == *value => {
             (false, Verdict::Ok)
         }
         Some(_) => (false, Verdict::Rejected),
-        // A promise alone is reason enough: whoever has it may propose something else.
+        // A promise alone is reason to reject: its holder may propose another value.
         None if instance.seen.is_some() => (false, Verdict::Rejected),
         None => {
             instance.seen = Some(Ballot::FAST);
@@ -190,19 +190,19 @@ fn accept(row: &mut Row, version: Version, ballot: Ballot, value: &Value) -> (bo
     (changed, Verdict::Ok)
 }
 
-/// Lets a row vote that did not. It promises what those promised who made it whole.
+/// Makes a row vote again. It makes the same promise as the sites that restored it.
 fn restore(row: &mut Row, next: Version, ballot: Ballot) -> (bool, Verdict) {
     if !row.silent {
         return (false, Verdict::Ok);
     }
-    // Of a version of which it neither knows what was decided nor what it had accepted, it would
-    // promise that it had accepted nothing, and help to choose something else.
+    // If it does not know what was decided for a version, it has also forgotten what it accepted:
+    // it would promise that it had accepted nothing, and help to choose another value.
     if (row.known.floor.0 + 1..next.0).map(Version).any(|before| !row.known.has(before)) {
         return (false, Verdict::Rejected);
     }
     row.silent = false;
-    // When `next` was decided meanwhile, it was after the others promised: nobody who counts on
-    // what this site had accepted before it forgot can know of a version after that.
+    // If `next` was decided meanwhile, that was after the others promised: no proposer that counts
+    // on what this site accepted before the loss can know of a version after that.
     if !row.known.has(next) {
         let (_, verdict) = prepare(row, next, ballot);
         assert_eq!(verdict, Verdict::Ok, "a row that does not vote promises nothing");

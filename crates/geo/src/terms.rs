@@ -1,4 +1,4 @@
-//! On what terms an operation runs: who votes, who is near, and how long anything may take.
+//! Terms of an operation: which sites vote, which are near, and how long anything may take.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,24 @@ use crate::{Epoch, Quorums, SiteIndex};
 /// Terms of one operation.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// How many sites must agree.
+    /// Quorum sizes.
     pub quorums: Quorums,
-    /// The epoch of the map they are from.
+    /// Epoch of the site map that the terms come from.
     pub epoch: Epoch,
-    /// Sites that vote, nearest first.
+    /// Voting sites, nearest first.
     pub voters: Vec<SiteIndex>,
-    /// Sites that are known not to answer, or not to vote. They are asked all the same.
+    /// Sites known not to answer, or not to vote. They get requests all the same.
     pub down: BTreeSet<SiteIndex>,
-    /// Sites that did not answer lately. Fragments are sent there and not waited for, once enough
+    /// Sites that did not answer lately. Fragments are sent there, but not waited for once enough
     /// others are written.
     pub silent: BTreeSet<SiteIndex>,
     /// Whether writes begin with a fast round.
     pub fast: bool,
-    /// How long the answers of a round are waited for.
+    /// How long a round waits for answers.
     pub round: Duration,
-    /// The first pause after a lost ballot.
+    /// The first backoff after a lost ballot.
     pub pause: Duration,
-    /// How long the whole may take.
+    /// How long the whole operation may take.
     pub patience: Duration,
 }
 

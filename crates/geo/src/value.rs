@@ -1,4 +1,4 @@
-//! What is agreed on for a version: a put, a delete, or nothing.
+//! The value that sites agree on for a version: a put, a delete, or a no-op.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SiteIndex, Version, WriteId};
 
-/// A value. Two are the same when they are of the same write.
+/// A value. Two are equal if they belong to the same write.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Value {
-    /// Of which write it is.
+    /// The write it belongs to.
     pub id: WriteId,
-    /// When its writer says it was written. Orders nothing; says how old it is about.
+    /// Time of the write by the writer's clock. It orders nothing and gives only a rough age.
     pub time: UnixTime,
-    /// What it does to the object.
+    /// Its change to the object.
     pub change: Arc<Change>,
 }
 
 impl Value {
-    /// A value of a write.
+    /// Creates the value of a write.
     #[must_use]
     pub fn new(id: WriteId, time: UnixTime, change: Change) -> Self {
         Self { id, time, change: Arc::new(change) }
     }
 
-    /// What is left of it when its bytes are removed.
+    /// Returns what is left of it once its bytes are removed.
     #[must_use]
     pub fn gone(&self) -> Self {
         Self::new(self.id, self.time, Change::Gone)
     }
 
-    /// Whether its bytes are there by its having been decided.
+    /// Whether its bytes are certainly written if it was decided.
     #[must_use]
     pub fn was_written(&self) -> bool {
         self.put().is_none_or(Put::was_written)
     }
 
-    /// The put it is, if it is one.
+    /// Returns its put, if it is one.
     #[must_use]
     pub fn put(&self) -> Option<&Put> {
         match &*self.change {
@@ -48,7 +48,7 @@ impl Value {
         }
     }
 
-    /// Whether it was a put or a delete that is gone for good.
+    /// Whether it is gone for good.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(*self.change, Change::Gone)
@@ -82,71 +82,71 @@ impl fmt::Debug for Value {
     }
 }
 
-/// What a version does to an object.
+/// Change that a version makes to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// It is new bytes.
+    /// Stores new bytes.
     Put(Put),
-    /// It hides all versions before it.
+    /// A tombstone: makes all versions before it obsolete.
     Delete,
-    /// It hides these.
+    /// Makes these versions obsolete.
     DeleteVersions(Vec<Version>),
-    /// Nothing: the version was decided so that nothing else could be.
+    /// Nothing: the version was decided as a no-op so that no other value could be.
     Noop,
-    /// Whatever it was, it was hidden, and its bytes are removed.
+    /// The version was obsolete, and its bytes are removed.
     Gone,
 }
 
 /// New bytes of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Put {
-    /// How many bytes.
+    /// Size in bytes.
     pub size: u64,
     /// BLAKE3 of the bytes.
     pub digest: [u8; 32],
-    /// Where they lie.
+    /// Where they are stored.
     pub data: Data,
-    /// What the writer says of them, in the order of the names.
+    /// Attributes set by the writer, in the order of the names.
     pub attributes: Vec<(String, String)>,
 }
 
-/// Where bytes of a put lie.
+/// Where the bytes of a put are stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Data {
-    /// Here, in the row.
+    /// Inline, in the row.
     Inline(Vec<u8>),
     /// In fragments at sites.
     Coded(Coded),
     /// In a stripe that several puts share.
     Shared {
-        /// The write whose fragments these are.
+        /// The write that the stripe's fragments belong to.
         stripe: WriteId,
-        /// Where this put's bytes begin in the stripe.
+        /// Offset of this put's bytes in the stripe.
         at: u64,
-        /// How many bytes the stripe has.
+        /// Size of the stripe in bytes.
         stripe_size: u64,
         /// Its fragments.
         coded: Coded,
     },
 }
 
-/// Fragments at sites: each chunk of the bytes is `data` fragments and `parity` more, any `data` of
-/// which give it back.
+/// Erasure code over sites: each chunk of the bytes is stored as `data` plus `parity` fragments,
+/// any `data` of which decode it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coded {
-    /// Fragments that a chunk needs.
+    /// Data fragments of a chunk.
     pub data: u8,
-    /// Fragments beside them.
+    /// Parity fragments of a chunk.
     pub parity: u8,
-    /// Bytes of a chunk; the last of a part has the rest.
+    /// Chunk size in bytes; the last chunk of a part may be shorter.
     pub chunk: u64,
-    /// The parts it was put in, as so many of so many bytes each; none when it was put as a whole.
-    /// No chunk lies in two parts.
+    /// The parts it was uploaded in, as counts and sizes in bytes; empty if it was put as a whole.
+    /// No chunk spans two parts.
     pub parts: Vec<(u32, u64)>,
     /// The site of each fragment, data first.
     pub sites: Vec<SiteIndex>,
-    /// Whether all was written before the version was proposed: then whoever knows that it was
-    /// decided knows that its bytes are there.
+    /// Whether all was written before the version was proposed: then its being decided proves that
+    /// its bytes are stored.
     pub written: bool,
 }
 
@@ -155,14 +155,14 @@ pub struct Coded {
 pub struct Chunk {
     /// Its number: that of its part, times 65,536, and its own in the part.
     pub number: u32,
-    /// Where it begins in the bytes.
+    /// Its offset in the bytes.
     pub at: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: u64,
 }
 
 impl Chunk {
-    /// The number of a chunk of a part; none when there are no such numbers.
+    /// Returns the number of a chunk of a part; none if it does not fit.
     #[must_use]
     pub fn number(part: usize, chunk: u64) -> Option<u32> {
         let part = u16::try_from(part).ok()?;
@@ -172,7 +172,7 @@ impl Chunk {
 }
 
 impl Coded {
-    /// The chunks of so many bytes, in order.
+    /// Returns the chunks of so many bytes, in order.
     pub fn chunks(&self, size: u64) -> impl Iterator<Item = Chunk> + '_ {
         let whole = [(1, size)];
         let parts = if self.parts.is_empty() { whole.to_vec() } else { self.parts.clone() };
@@ -194,7 +194,8 @@ impl Coded {
 }
 
 impl Put {
-    /// Its fragments, if it has any: whose they are, how many bytes they hold, and where.
+    /// Returns its fragments, if any: the write they belong to, how many bytes they encode, and
+    /// their code.
     #[must_use]
     pub fn coded(&self, id: WriteId) -> Option<(WriteId, u64, &Coded)> {
         match &self.data {
@@ -210,7 +211,7 @@ impl Put {
         match &self.data {
             Data::Inline(_) => true,
             Data::Coded(coded) => coded.written,
-            // A stripe is written before anybody is told of it.
+            // A stripe is written before anything refers to it.
             Data::Shared { .. } => true,
         }
     }

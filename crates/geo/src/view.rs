@@ -1,4 +1,4 @@
-//! What an object is, out of the versions that are known of it.
+//! The state of an object, derived from its known versions.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,23 @@ use fulgurite_units::UnixTime;
 
 use crate::{Change, Decided, Known, Version};
 
-/// A version that has to be known to say what an object is, and is not.
+/// A version that must be known to tell the state of an object, and is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole(pub Version);
 
 impl Known {
-    /// The put that the object is at the moment; none when there is no object.
+    /// Returns the current put of the object; none if the object does not exist.
     ///
     /// # Errors
-    /// The [`Hole`] that has to be filled to say so.
+    /// The [`Hole`] that has to be filled first.
     pub fn latest(&self) -> Result<Option<(Version, &Decided)>, Hole> {
         Ok(self.visible(1)?.into_iter().next())
     }
 
-    /// The latest versions that are there, newest first, this many at most.
+    /// Returns the latest visible versions, newest first, at most this many.
     ///
     /// # Errors
-    /// The [`Hole`] that has to be filled to say so.
+    /// The [`Hole`] that has to be filled first.
     pub fn visible(&self, most: usize) -> Result<Vec<(Version, &Decided)>, Hole> {
         let (mut visible, mut hidden) = (Vec::new(), BTreeSet::new());
         let mut version = self.last();
@@ -39,16 +39,16 @@ impl Known {
         Ok(visible)
     }
 
-    /// The first version that was decided and of which it is not known what for.
+    /// Returns the first version that was decided but whose value is not known.
     #[must_use]
     pub fn first_hole(&self) -> Option<Hole> {
         let versions = (self.floor.0 + 1..self.last().0).map(Version);
         versions.into_iter().find(|version| !self.has(*version)).map(Hole)
     }
 
-    /// Versions that nobody can ask for any more since `before`: hidden by a later delete, no-ops,
-    /// and deletes behind which nothing is left; with `keep` set, also puts that are not among the
-    /// `keep` newest. What is not known is not among them.
+    /// Returns the versions that have been unreachable since `before`: those made obsolete by a
+    /// later delete, no-ops, and deletes with nothing left behind them; with `keep` set, also puts
+    /// that are not among the `keep` newest. Unknown versions are not among them.
     #[must_use]
     pub fn dead(&self, keep: Option<usize>, before: UnixTime) -> Vec<Version> {
         let (mut dead, mut hidden, mut all_hidden) = (Vec::new(), BTreeSet::new(), false);
@@ -59,7 +59,7 @@ impl Known {
                 Change::Gone => continue,
                 Change::Put(_) => {
                     let over = keep.is_some_and(|keep| puts >= keep);
-                    // One that may be unreadable stands for no other.
+                    // A put that may be unreadable does not count as one of the newest.
                     puts += usize::from(old && decided.durable);
                     if !(all_hidden || over || hidden.contains(version)) {
                         continue;
@@ -73,7 +73,7 @@ impl Known {
             dead.push(*version);
         }
         dead.reverse();
-        // A delete goes last: while it is there, what it hides stays hidden.
+        // A delete goes last: while it exists, the versions that it covers stay obsolete.
         let is_delete = |version: &Version| {
             let change = self.decided.get(version).map(|decided| &*decided.value.change);
             matches!(change, Some(Change::Delete | Change::DeleteVersions(_)))

@@ -65,7 +65,9 @@ pub enum LayoutError {
         racks: u16,
     },
     /// A library's state names a zone that does not exist, or one twice.
-    #[error("library {library} has no zone {zone}, or has it twice; it has {zones}, numbered from 0")]
+    #[error(
+        "library {library} has no zone {zone}, or has it twice; it has {zones}, numbered from 0"
+    )]
     BadZone {
         /// The library.
         library: LibraryIndex,

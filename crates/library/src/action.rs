@@ -1,8 +1,8 @@
-//! What the controller orders: one mechanical operation of one shuttle or drive at a time.
+//! The mechanical operations that the controller orders, one at a time per shuttle or drive.
 //!
-//! Each operation of Silica section 7.1 is a command of its own, so a driver times each by itself
-//! and a trace shows each: horizontal motion, crabbing, pick, place, mount, unmount, switch, seek.
-//! Not here: how long an operation takes ([`crate::Mechanics`]) and who decides it.
+//! Each operation of Silica section 7.1 is a separate command, so that a driver times and a trace
+//! shows each one: horizontal motion, crabbing, pick, place, mount, unmount, switch, seek. Not
+//! here: how long an operation takes ([`crate::Mechanics`]) and what decides it.
 
 use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::{CommandId, Machine, PanelIndex, RailPosition, RequestId, ShelfIndex,
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// The name to answer with.
+    /// Identifies the command in the answer.
     pub id: CommandId,
     /// The operation.
     pub action: Action,
@@ -25,19 +25,19 @@ pub struct Command {
 pub enum Action {
     /// The shuttle moves along its rails and aligns itself.
     Move {
-        /// Who moves.
+        /// The shuttle that moves.
         shuttle: ShuttleIndex,
-        /// Where it stands.
+        /// Where it starts.
         from: RailPosition,
-        /// Where it goes.
+        /// Where it ends.
         to: RailPosition,
-        /// Whether the driver says where it is on its way ([`crate::Event::Passed`]), each
-        /// [`crate::limits::REPORT_UM`], if it knows.
+        /// Whether the driver reports the shuttle's position on the way ([`crate::Event::Passed`]),
+        /// every [`crate::limits::REPORT_UM`], if it knows it.
         reports: bool,
     },
     /// The shuttle swings to the next pair of rails, one shelf up or down.
     Crab {
-        /// Who moves.
+        /// The shuttle that moves.
         shuttle: ShuttleIndex,
         /// The shelf it leaves.
         from: ShelfIndex,
@@ -46,81 +46,81 @@ pub enum Action {
     },
     /// The shuttle takes a platter into its picker.
     Pick {
-        /// Who picks.
+        /// The shuttle that picks.
         shuttle: ShuttleIndex,
-        /// What it picks.
+        /// The platter it picks.
         platter: PlatterId,
-        /// Out of what.
+        /// Where it picks from.
         from: Source,
     },
     /// The shuttle hands over the platter in its picker.
     Place {
-        /// Who places.
+        /// The shuttle that places.
         shuttle: ShuttleIndex,
-        /// What it places.
+        /// The platter it places.
         platter: PlatterId,
-        /// Into what.
+        /// Where it places it.
         to: Destination,
     },
-    /// The shuttle takes power for [`crate::limits::CHARGE_PIECE`] at the charging point where it
+    /// The shuttle charges for [`crate::limits::CHARGE_PIECE`] at the charging point where it
     /// stands: the dock of a read drive.
     Charge {
-        /// Who charges.
+        /// The shuttle that charges.
         shuttle: ShuttleIndex,
     },
-    /// The drive mounts the platter that lies in a slot of it.
+    /// The drive mounts the platter that lies in one of its slots.
     Mount {
-        /// Which drive.
+        /// The drive.
         drive: DriveIndex,
-        /// Which of its slots.
+        /// The slot of the drive.
         slot: DriveSlot,
-        /// What it mounts.
+        /// The platter it mounts.
         platter: PlatterId,
     },
     /// The drive releases a mounted platter, so that a shuttle can pick it.
     Unmount {
-        /// Which drive.
+        /// The drive.
         drive: DriveIndex,
-        /// Which of its slots.
+        /// The slot of the drive.
         slot: DriveSlot,
-        /// What it releases.
+        /// The platter it releases.
         platter: PlatterId,
     },
     /// The drive turns its optics to the platter mounted in the other slot.
     Switch {
-        /// Which drive.
+        /// The drive.
         drive: DriveIndex,
         /// The slot it turns to.
         to: DriveSlot,
     },
     /// The drive moves to a track of the platter it faces.
     Seek {
-        /// Which drive.
+        /// The drive.
         drive: DriveIndex,
-        /// In which platter.
+        /// The platter it faces.
         platter: PlatterId,
-        /// To which track.
+        /// The track it moves to.
         track: TrackIndex,
     },
     /// The drive reads whole tracks for one request.
     Read {
-        /// Which drive.
+        /// The drive.
         drive: DriveIndex,
-        /// From which platter.
+        /// The platter it reads from.
         platter: PlatterId,
-        /// For which request.
+        /// The request it reads for.
         request: RequestId,
-        /// Which tracks.
+        /// The tracks it reads.
         tracks: TrackSpan,
     },
     /// The drive reads the tracks of a new platter that are not verified yet. The driver may be
     /// asked to stop early ([`crate::Output::Halt`]); the rest then comes as another pass.
     VerifyPass {
-        /// Which drive.
+        /// The drive.
         drive: DriveIndex,
-        /// Which platter.
+        /// The platter it reads.
         platter: PlatterId,
-        /// For which request.
+        /// The request it reads for.
         request: RequestId,
         /// The tracks left to verify.
         tracks: TrackSpan,
@@ -128,7 +128,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Who carries it out.
+    /// Returns the machine that carries it out.
     #[must_use]
     pub const fn machine(&self) -> Machine {
         match *self {
@@ -159,8 +159,8 @@ pub enum Source {
     Drive(DriveIndex, DriveSlot),
 }
 
-/// Where a shuttle can bring a platter to. There is no write drive and no eject bay here: that is
-/// the air gap.
+/// Where a shuttle can bring a platter. No variant names a write drive or an eject bay: that is the
+/// air gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Destination {
@@ -174,10 +174,10 @@ pub enum Destination {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DriveSlot {
-    /// For platters with reads of customers; always served first.
+    /// For platters with customer reads; always served first.
     First,
-    /// For new platters, served while no customer needs the drive; and for customers as well where
-    /// the policy gives them two slots.
+    /// For new platters, served while no customer needs the drive; and for customers as well if the
+    /// policy gives them two slots.
     Second,
 }
 

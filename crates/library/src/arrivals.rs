@@ -1,7 +1,7 @@
-//! New platters on their way in: those in each eject bay, and those that wait to be brought to a
+//! New platters on their way in: those in the eject bays, and those that wait to be brought to a
 //! drive, there or in a spare slot.
 //!
-//! Not here: those in drives, which `verification.rs` looks after.
+//! Not here: new platters in drives (`verification.rs`).
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::state::{Age, PlatterKey};
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals(Vec<Arrival>);
 
-/// Those of one panel.
+/// The new platters of one panel.
 #[derive(Clone, Debug, Default)]
 struct Arrival {
     /// New platters that wait in its eject bay or in a spare slot.
     waiting: BTreeSet<(Age, PlatterKey)>,
-    /// How many are in the eject bay, waited for or not.
+    /// Number of platters in the eject bay, claimed by a shuttle or not.
     ejected: usize,
 }
 
@@ -26,43 +26,43 @@ impl Arrivals {
         Self(vec![Arrival::default(); usize::from(panels)])
     }
 
-    /// How many are in the eject bay of a panel, if there is such a panel.
+    /// Returns how many platters are in the eject bay of a panel, if there is such a panel.
     pub(crate) fn ejected(&self, panel: PanelIndex) -> Option<usize> {
         self.0.get(usize::from(panel.get())).map(|of| of.ejected)
     }
 
-    /// One came out.
+    /// Counts a platter that came out at the eject bay.
     pub(crate) fn eject(&mut self, panel: PanelIndex) {
         self.of_mut(panel).ejected += 1;
     }
 
-    /// One left the eject bay.
+    /// Counts a platter that left the eject bay.
     pub(crate) fn take(&mut self, panel: PanelIndex) {
         self.of_mut(panel).ejected -= 1;
     }
 
-    /// One waits for a shuttle.
+    /// Adds a platter that waits for a shuttle.
     pub(crate) fn join(&mut self, panel: PanelIndex, entry: (Age, PlatterKey)) {
         self.of_mut(panel).waiting.insert(entry);
     }
 
-    /// One does not wait any more.
+    /// Removes a platter that no longer waits.
     pub(crate) fn leave(&mut self, panel: PanelIndex, entry: (Age, PlatterKey)) {
         let listed = self.of_mut(panel).waiting.remove(&entry);
         assert!(listed, "a platter waits where it says");
     }
 
-    /// How many of a panel wait.
+    /// Returns how many platters of a panel wait.
     pub(crate) fn waiting(&self, panel: PanelIndex) -> usize {
         self.of(panel).waiting.len()
     }
 
-    /// The oldest of a panel.
+    /// Returns the oldest platter of a panel.
     pub(crate) fn first(&self, panel: PanelIndex) -> Option<(Age, PlatterKey)> {
         self.of(panel).waiting.first().copied()
     }
 
-    /// The oldest of all panels.
+    /// Returns the oldest platter of all panels.
     pub(crate) fn first_of_all(&self) -> Option<(Age, PlatterKey)> {
         self.0.iter().filter_map(|of| of.waiting.first()).min().copied()
     }
@@ -75,7 +75,7 @@ impl Arrivals {
         &mut self.0[usize::from(panel.get())]
     }
 
-    /// Those that wait on each panel, and how many each eject bay holds, are these.
+    /// Asserts which platters wait on each panel and how many each eject bay holds.
     pub(crate) fn check(&self, waiting: &[BTreeSet<(Age, PlatterKey)>], ejected: &[usize]) {
         assert_eq!((waiting.len(), ejected.len()), (self.0.len(), self.0.len()), "panels");
         for (panel, of) in self.0.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Where the load is, and who takes over what.
+//! Load balancing between the groups of a panel.
 //!
-//! Two means: work stealing, the paper's (section 4.1), by which the shuttle of a group with little
-//! to do fetches from the group with the most; and moving the borders, by which groups are cut anew
-//! so that each has the same load. Load is counted in milliseconds of work: what a fetch and the
-//! reading need.
+//! Two mechanisms: work stealing, as in the paper (section 4.1), where the shuttle of a group with
+//! little to do fetches from the group with the most; and rebalancing, which redraws the partition
+//! boundaries so that each group has the same load. Load is counted in milliseconds of work: the
+//! time to fetch plus the time to read.
 
 use fulgurite_units::{DriveIndex, Duration, ShuttleIndex, SlotIndex};
 
@@ -17,7 +17,7 @@ use crate::state::{Errand, PlatterKey, Queue};
 use crate::{Movement, TrackSpan};
 
 impl Library {
-    /// A read came for a platter.
+    /// Adds a new read to the load of its cell.
     pub(crate) fn note_load(&mut self, slot: SlotIndex, tracks: TrackSpan, fetch: bool) {
         if self.policy.rebalance.is_some() {
             let fetch = if fetch { LOAD_FETCH_MS } else { 0 };
@@ -26,8 +26,8 @@ impl Library {
         }
     }
 
-    /// A fetch out of the most loaded group of the panel, if it has enough more to read than this
-    /// one (Silica, section 4.1).
+    /// Returns a fetch from the most loaded group of the panel, if its backlog exceeds this group's
+    /// by enough (Silica, section 4.1).
     pub(crate) fn steal_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let threshold = self.policy.steal_tracks?;
         if self.policy.movement != Movement::Partitions || !self.has_room(group) {
@@ -46,7 +46,7 @@ impl Library {
         Some(errand)
     }
 
-    /// A fetch out of the longest queue of the panel, for a group that has none.
+    /// Returns a fetch from the longest queue of the panel, for a group whose queue is empty.
     pub(crate) fn help_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let least = usize::from(self.policy.help_platters?);
         let own = self.partitions.group(group);
@@ -66,10 +66,10 @@ impl Library {
         Some(errand)
     }
 
-    /// A fetch out of the neighboring group whose customers wait longest, if they wait much longer
-    /// than the own ones: where a drive's second slot is kept for verification, or is not, a round
-    /// of all platters takes half as long again, or is done that much sooner. Only in place of a
-    /// fetch of its own: what is due must not become so by time alone.
+    /// Returns a fetch from the neighboring group whose customers wait longest, if they wait much
+    /// longer than the group's own. Waits differ because a round over all platters takes half as
+    /// long again where a drive keeps its second slot for verification. Only replaces a fetch of
+    /// its own, so that no errand becomes due merely because time passes.
     pub(crate) fn neighbor_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         self.policy.help_platters?;
         if self.policy.movement != Movement::Partitions || !self.has_room(group) {
@@ -77,9 +77,9 @@ impl Library {
         }
         let panel = self.partitions.group(group).panel();
         let neighbors = self.partitions.of_panel(panel).filter(|at| at.abs_diff(group) == 1);
-        // What waits for longest is due first as long as all have the same objective. One that is
-        // due in minutes never waits for a neighbor's that have waited for hours and are due in
-        // more.
+        // If all reads have one objective, the longest wait is also due first. A read due in
+        // minutes never yields to a neighbor's reads that have waited for hours and are due in
+        // hours.
         let due = |at: u16| self.partitions.group(at).queue().first().map(|(age, _)| age.due);
         let sooner = neighbors.filter(|at| due(*at) <= due(group));
         let (wait, most) = sooner.map(|at| (self.longest_wait(at), at)).max()?;
@@ -94,14 +94,14 @@ impl Library {
         Some(errand)
     }
 
-    /// How long the oldest read of the most urgent platter that waits for a group has waited.
+    /// Returns how long the oldest read of the group's most urgent waiting platter has waited.
     pub(crate) fn longest_wait(&self, group: u16) -> Duration {
         let first = self.partitions.group(group).queue().first();
         let read = first.and_then(|(_, key)| self.shelf.get(*key).first_read());
         read.map_or(Duration::ZERO, |read| self.sequence.now().since(read.at))
     }
 
-    /// Moves the borders to where the load is, when it is time.
+    /// Moves the partition boundaries to where the load is, when that is due.
     pub(crate) fn rebalance_when_due(&mut self) {
         let Some(interval) = self.policy.rebalance else { return };
         let now = self.sequence.now();
@@ -115,8 +115,8 @@ impl Library {
         self.load.halve(now);
     }
 
-    /// Whether some group has much more to do than its share. Borders stay where they are as long
-    /// as none has: what comes by chance evens out by itself.
+    /// Whether some group has much more than its share of the load. Otherwise boundaries stay:
+    /// random differences even out by themselves.
     fn is_uneven(&self) -> bool {
         let mut loads = vec![0u64; self.partitions.groups().len()];
         for (cell, load) in self.load.cells().iter().enumerate() {
@@ -128,7 +128,7 @@ impl Library {
         most > share.saturating_mul(UNEVEN_PERCENT) / 100 + LOAD_FETCH_MS * UNEVEN_FETCHES
     }
 
-    /// Cuts the panels anew by the load and by what works, and moves the queues along.
+    /// Repartitions the panels by load and by what works, and moves the queues along.
     pub(crate) fn regroup(&mut self) {
         let weights = self.load.weights();
         let shuttle_works = |index: ShuttleIndex| !self.fleet.get(index).is_broken();

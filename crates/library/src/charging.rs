@@ -4,11 +4,11 @@
 //!   idle --(low, or nothing else to do)--> to a dock -> a piece of charging --> idle
 //! ```
 //!
-//! Charging points are at the docks of the read drives: on each shelf a drive takes platters from.
-//! That is assumed; shuttles come there with every platter, so charging costs them little way. A
-//! piece is short, and none is begun where an errand waits for the place: whoever charges is never
-//! in the way for longer. It then stands idle, so that it can be sent away (`giveway.rs`). Not
-//! here: how much an operation needs, which only the battery knows.
+//! Charging points are assumed to be at the docks of the read drives, on each shelf from which a
+//! drive takes platters. Shuttles go there with every platter, so charging adds little travel. A
+//! charging interval is short, and none starts while an errand waits for the place, so a charging
+//! shuttle never blocks it for longer. Afterwards it stands idle and can be sent away
+//! (`giveway.rs`). Not here: how much energy an operation needs, which only the battery knows.
 
 use fulgurite_units::{Outbox, ShuttleIndex};
 
@@ -20,19 +20,19 @@ use crate::state::Travel;
 use crate::{Action, Movement, Output, PanelIndex, ShelfIndex};
 
 impl Library {
-    /// The driver of a shuttle says how full its battery is.
+    /// Records the battery level that a shuttle's driver reports.
     pub(crate) fn note_battery(&mut self, index: ShuttleIndex, percent: u8) {
         let percent = percent.min(BATTERY_PERCENT_MAX);
         let bounds = (self.policy.charge_below, self.policy.charge_until);
         let panel = self.floor.panel_of(index);
         if self.fleet.tell(index, percent, bounds) {
-            // It takes errands again, or others take over what was left to it.
+            // The shuttle takes errands again, or others take over its errands.
             self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
         }
         self.dirty.panel(panel);
     }
 
-    /// Sends the idle shuttles of a panel to charge that should, the emptiest first.
+    /// Sends idle shuttles of a panel to charge if they should, the emptiest first.
     pub(crate) fn charge_idle(&mut self, panel: PanelIndex, out: &mut Outbox<Output>) {
         if !self.fleet.has_batteries() {
             return;
@@ -52,21 +52,22 @@ impl Library {
         }
     }
 
-    /// Where a shuttle should go now to charge, if it should.
+    /// Returns where a shuttle should go now to charge, if it should.
     pub(crate) fn charging_due(&self, index: ShuttleIndex) -> Option<Position> {
         let shuttle = self.fleet.get(index);
         if self.wants_to_charge(shuttle) { self.charging_point(index) } else { None }
     }
 
-    /// Whoever is idle after the errands were given out has nothing else to do.
+    /// Whether a shuttle should charge. One that is still idle after errands were assigned has
+    /// nothing else to do.
     fn wants_to_charge(&self, shuttle: &Shuttle) -> bool {
         let below = shuttle.battery().is_some_and(|percent| percent < self.policy.charge_until);
         below && shuttle.is_idle() && self.policy.movement != Movement::NoShuttles
     }
 
-    /// The charging point for a shuttle: where it stands, or the nearest that is free, of its own
-    /// group's drives first. With a low battery, if none is free, the nearest that nobody else
-    /// waits for: it waits there, and whoever has nothing to do there is sent away.
+    /// Returns the charging point for a shuttle: where it stands, or the nearest free one,
+    /// preferring its own group's drives. If none is free and its battery is low: the nearest one
+    /// that no other shuttle waits for. It waits there, and idle shuttles there are sent away.
     fn charging_point(&self, index: ShuttleIndex) -> Option<Position> {
         let (at, number) = (self.fleet.get(index).at(), index.get());
         let group = self.partitions.of_shuttle(index);
@@ -99,14 +100,14 @@ impl Library {
         free.or(taken).map(|(_, point)| point)
     }
 
-    /// Whether a shuttle lacks enough to go anywhere for it.
+    /// Whether a shuttle lacks enough charge to travel to a charging point.
     fn goes_to_charge(&self, index: ShuttleIndex) -> bool {
         let shuttle = self.fleet.get(index);
         let worth = self.policy.charge_until.saturating_sub(TOP_UP_PERCENT);
         shuttle.is_low() || shuttle.battery().is_some_and(|percent| percent < worth)
     }
 
-    /// Whether broken machines leave a way to a dock, and the dock itself open.
+    /// Whether the dock is open and can be reached around broken machines.
     fn gets_to_dock(&self, from: Position, dock: Position) -> bool {
         !self.damaged
             || from == dock
@@ -122,8 +123,9 @@ impl Library {
         self.advance(index, out);
     }
 
-    /// At a charging point. Who is not low leaves it to anyone who waits for the place; who is low
-    /// takes one piece, for it ranked higher or was there first.
+    /// Handles arrival at a charging point. A shuttle that is not low leaves it to any that waits
+    /// for the place. A low shuttle charges for one interval, because it ranked higher or was there
+    /// first.
     pub(crate) fn arrive_to_charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let shuttle = self.fleet.get(index);
         let span = self.fleet.traffic().footprint(shuttle.at());
@@ -134,8 +136,9 @@ impl Library {
         }
     }
 
-    /// A piece is over. Who is still low goes on, unless an errand waits for the place: those that
-    /// wait to charge wait until it is full enough, or all would spend their power on taking turns.
+    /// Handles the end of a charging interval. A shuttle that is still low goes on, unless an
+    /// errand waits for the place. Shuttles that wait to charge wait until it is full enough;
+    /// otherwise all would spend their energy on taking turns.
     pub(crate) fn charged(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let shuttle = self.fleet.get(index);
         let span = self.fleet.traffic().footprint(shuttle.at());
@@ -155,7 +158,7 @@ impl Library {
         self.order(index, Action::Charge { shuttle: index }, out);
     }
 
-    /// What comes next is decided anew.
+    /// Ends the charging trip, so that what comes next is decided again.
     fn end_charging(&mut self, index: ShuttleIndex) {
         self.end_trip(index);
         self.note_shuttle(index);

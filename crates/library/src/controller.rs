@@ -1,10 +1,10 @@
 //! The state machine: each event is applied, then everything idle that the event may concern is
 //! given work.
 //!
-//! What an event may concern is noted while it is applied (`Dirty`): drives, groups of shuttles,
-//! panels. Giving work then looks at the state alone. So the cost of an event does not grow with
-//! the library, and no wake-up is lost as long as every change notes whom it concerns: `check`
-//! holds that nobody idle has work left.
+//! While an event is applied, whatever it may concern is marked (`Dirty`): drives, groups of
+//! shuttles, panels. Dispatch then depends on the state alone. So the cost of an event does not
+//! grow with the library, and no wake-up is lost as long as every change marks what it concerns:
+//! `check` asserts that nothing idle has work left.
 
 use fulgurite_units::{Controller, Instant, Outbox, PlatterId, SlotIndex};
 
@@ -30,9 +30,9 @@ use crate::{
 
 /// The controller of one library.
 ///
-/// What it remembers is in parts that keep their own invariants: their fields are private, and each
-/// has a `check`. The methods of `Library`, spread over the files of this crate, decide; what they
-/// decide they carry out by methods of the parts.
+/// Its state is split into parts that keep their own invariants: their fields are private, and each
+/// has a `check`. The methods of `Library`, spread over the files of this crate, make decisions and
+/// carry them out through the methods of the parts.
 #[derive(Clone, Debug)]
 pub struct Library {
     pub(crate) floor: Floor,
@@ -66,10 +66,10 @@ impl Controller for Library {
         self.dispatch(out);
     }
 
-    // Asked after each event.
+    // Called after each event.
     #[inline]
     fn deadline(&self) -> Option<Instant> {
-        // After a restart there is work before anything happens.
+        // After a restart there is work before the first event.
         if !self.dirty.is_empty() {
             return Some(self.sequence.now());
         }
@@ -86,18 +86,19 @@ impl Controller for Library {
 }
 
 impl Library {
-    /// A library at rest, with the product's policy: every platter in its slot, every drive empty.
+    /// Creates a library at rest with the product's policy: every platter in its slot, every drive
+    /// empty.
     ///
     /// # Errors
-    /// When no library can have this shape.
+    /// When the shape is invalid.
     pub fn new(shape: &LibraryShape) -> Result<Self, Error> {
         Self::with_policy(shape, Policy::fulgurite())
     }
 
-    /// A library at rest: every platter in its slot, every drive empty.
+    /// Creates a library at rest: every platter in its slot, every drive empty.
     ///
     /// # Errors
-    /// When no library can have this shape, or decide like this.
+    /// When the shape or the policy is invalid.
     pub fn with_policy(shape: &LibraryShape, policy: Policy) -> Result<Self, Error> {
         let floor = Floor::new(shape)?;
         policy.validate()?;
@@ -125,31 +126,31 @@ impl Library {
         })
     }
 
-    /// The shape it was made with.
+    /// The shape of the library.
     #[must_use]
     pub const fn shape(&self) -> &LibraryShape {
         self.floor.shape()
     }
 
-    /// The policy it was made with.
+    /// The policy of the library.
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Requests accepted and not finished.
+    /// Number of requests accepted and not finished.
     #[must_use]
     pub fn request_count(&self) -> usize {
         self.requests.len()
     }
 
-    /// What it counted since it began.
+    /// Counters since the start.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Where a platter is, if it has something to do; otherwise it is in its slot.
+    /// Returns where a platter is, if it has work pending; otherwise it is in its slot.
     #[must_use]
     pub fn place(&self, platter: PlatterId) -> Option<Place> {
         self.shelf.find(platter).map(|key| self.shelf.get(key).place())
@@ -194,7 +195,7 @@ impl Library {
         }
     }
 
-    /// Gives work to everyone the event may have concerned.
+    /// Gives work to every machine that the event may have concerned.
     fn dispatch(&mut self, out: &mut Outbox<Output>) {
         loop {
             while let Some(drive) = self.dirty.next_drive() {
@@ -230,7 +231,7 @@ impl Library {
         if self.shape().is_spare(slot) {
             return Err(Error::SpareSlot { slot });
         }
-        // Nearly always the slot says it, without a search.
+        // Nearly always the owner of the slot is the platter, which saves a search.
         let lives_there = |key: &PlatterKey| self.shelf.get(*key).id() == id;
         let known = self.shelf.owner(slot).filter(lives_there);
         let known = known.or_else(|| self.shelf.find(id));
@@ -284,8 +285,7 @@ impl Library {
         Ok(())
     }
 
-    /// A platter whose verification ended, or that was found after a restart, is verified where
-    /// it is.
+    /// Verifies a platter where it is: one whose verification ended, or one found after a restart.
     fn verify_again(
         &mut self,
         request: RequestId,
@@ -335,7 +335,7 @@ impl Library {
         self.requests.insert(request, Request { platter: key, job: Job::Store });
         self.shelf.set_stage(key, Stage::Storing { request, age, panel, home: slot });
         self.note_pace();
-        // Brought to a spare slot after a repair; from there it goes home like any other.
+        // It was brought to a spare slot after a repair; from there it goes home like any other.
         self.note_displaced(key);
         self.touch(key);
         Ok(())
@@ -345,7 +345,7 @@ impl Library {
         let Some(Request { platter: key, .. }) = self.requests.get(request) else {
             return;
         };
-        // Only reads are listed, and only as long as no drive has begun with them.
+        // Only reads are listed, and only until a drive starts them.
         let mut listed = self.shelf.get(key).reads().iter();
         let age = listed.find(|read| read.request == request).map(|read| read.age);
         if age.is_some_and(|age| self.unlist(key, age).is_some()) {
@@ -355,7 +355,7 @@ impl Library {
         }
     }
 
-    /// The request number is new, and there is room for it.
+    /// Checks that the request number is new and that there is room for the request.
     fn check_request(&self, request: RequestId) -> Result<(), Error> {
         if self.requests.get(request).is_some() {
             return Err(Error::RequestExists { request });
@@ -371,7 +371,8 @@ impl Library {
         if slot.get() < slot_count { Ok(()) } else { Err(Error::NoSuchSlot { slot, slot_count }) }
     }
 
-    /// No platter known here lives in the slot. Of platters at rest only the catalog knows.
+    /// Checks that no platter known here lives in the slot. Platters at rest are known only to the
+    /// catalog.
     pub(crate) fn check_free(&self, slot: SlotIndex, platter: PlatterId) -> Result<(), Error> {
         match self.shelf.owner(slot) {
             Some(owner) => {
@@ -381,7 +382,7 @@ impl Library {
         }
     }
 
-    /// Gives a command to the driver.
+    /// Sends a command to the driver.
     pub(crate) fn command(
         &mut self,
         actor: Actor,
@@ -404,9 +405,9 @@ impl Library {
         out.push(Output::Finished { request, outcome });
     }
 
-    /// The end of the shortest wait for more reads of a platter, if any is left waiting for that.
-    /// Asked only where the policy has platters wait. Waits that are over do not count: those
-    /// platters are fetched when something else happens.
+    /// Returns the earliest end of a hold, if any platter is held to gather more reads. Called only
+    /// where the policy holds platters. Holds that are over do not count: those platters are
+    /// fetched at the next event.
     fn next_hold_end(&self) -> Option<Instant> {
         let next = |group: &crate::partition::Group| {
             let oldest = group.queue().iter().take(usize::from(CANDIDATES_MAX));

@@ -1,26 +1,26 @@
-//! What the controller counts: numbers for those who watch, without meaning for its decisions.
+//! Counters of the controller, for monitoring: its decisions do not depend on them.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts since the beginning.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Platters brought to a drive for customers.
     pub fetches: u64,
-    /// Of those, from another partition.
+    /// Fetches from another partition.
     pub steals: u64,
-    /// Times a shuttle left its way or its place for another.
+    /// Times a shuttle left its way or its place to give way to another.
     pub give_ways: u64,
     /// Times a shuttle had to wait for another.
     pub waits: u64,
-    /// Times the borders of partitions were moved.
+    /// Times the partition boundaries were moved.
     pub rebalances: u64,
-    /// Pieces of charging begun.
+    /// Charging intervals started.
     #[serde(default)]
     pub charges: u64,
-    /// The oldest read when a drive began with it, in nanoseconds since its arrival.
+    /// Longest wait of a read until a drive started it, in nanoseconds since its arrival.
     pub age_max_ns: u64,
-    /// The longest a platter was passed over for nearer ones of its batch, in nanoseconds: never
-    /// more than the policy's age bound.
+    /// Longest time a platter was passed over for nearer ones of its batch, in nanoseconds: at most
+    /// the policy's age bound.
     pub passed_over_max_ns: u64,
 }

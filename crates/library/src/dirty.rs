@@ -1,4 +1,5 @@
-//! Whom an event may have given something to do. Each is noted once, and taken in the order noted.
+//! Drives, groups and panels that an event may have given work. Each is marked at most once; the
+//! last one marked is taken first, groups by urgency.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +12,11 @@ pub(crate) struct Dirty {
     drives: Marks,
     groups: Marks,
     panels: Marks,
-    /// Groups with a full picker and no place for what is in it: any drive would do.
+    /// Groups with a loaded shuttle that has nowhere to place its platter: any drive would do.
     stuck: BTreeSet<u16>,
 }
 
-/// Indices noted, each once.
+/// Marked indices, each at most once.
 #[derive(Clone, Debug, Default)]
 struct Marks {
     noted: Vec<bool>,
@@ -52,7 +53,7 @@ impl Dirty {
         }
     }
 
-    /// Groups have been made anew: all are looked at.
+    /// Resets the groups after a repartition and marks all of them.
     pub(crate) fn regroup(&mut self, groups: usize) {
         self.groups = Marks::new(groups);
         self.stuck.clear();
@@ -67,8 +68,8 @@ impl Dirty {
         self.groups.note(group);
     }
 
-    /// A group was looked at, and is stuck or is not. What gave one that is not something to do may
-    /// have made room for those that are.
+    /// Records that a group was dispatched, and whether it is stuck. Work given to a group that is
+    /// not stuck may have made room for those that are.
     pub(crate) fn looked_at(&mut self, group: u16, is_stuck: bool) {
         if is_stuck {
             self.stuck.insert(group);
@@ -85,12 +86,12 @@ impl Dirty {
         (0..count).rev().for_each(|group| self.groups.note(group));
     }
 
-    /// The lanes of a panel have changed.
+    /// Marks a panel whose lanes have changed.
     pub(crate) fn panel(&mut self, panel: PanelIndex) {
         self.panels.note(panel.get());
     }
 
-    /// Whether nobody is noted.
+    /// Whether nothing is marked.
     pub(crate) const fn is_empty(&self) -> bool {
         self.drives.order.is_empty() && self.groups.order.is_empty() && self.panels.order.is_empty()
     }
@@ -99,8 +100,8 @@ impl Dirty {
         self.drives.next().map(DriveIndex::new)
     }
 
-    /// The group noted that is most urgent, and of those the first: groups that share a drive get
-    /// it in this order. The last bits of an urgency are those of a group's number, and 0.
+    /// Takes the most urgent marked group, the lowest number first: groups that share a drive get
+    /// it in this order. The low bits of an urgency are 0, for the number of the group.
     pub(crate) fn next_group(&mut self, urgency: impl Fn(u16) -> u128) -> Option<u16> {
         let order = &mut self.groups.order;
         let last = order.len().checked_sub(1)?;

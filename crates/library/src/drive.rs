@@ -5,9 +5,9 @@
 //!             ^---- taken ------------'  ^---- unmounted ------'
 //! ```
 //!
-//! Only what is inside is mounted, only what is mounted is faced, and a slot expects one platter at
-//! a time. Not here: what a drive does next (`drives.rs`) and whether it should insist
-//! (`verification.rs`).
+//! Only a platter inside can be mounted, only a mounted platter can be faced, and a slot expects
+//! one platter at a time. Not here: what a drive does next (`drives.rs`) and whether it should
+//! insist on verifying (`verification.rs`).
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, TrackIndex};
 
@@ -23,14 +23,14 @@ pub(crate) struct Drives(Vec<Drive>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drive {
     bays: [Bay; 2],
-    /// The slot whose mounted platter the optics are at.
+    /// The slot whose mounted platter the optics face.
     facing: Option<DriveSlot>,
     /// The track of the faced platter that can be read without a seek.
     head: Option<TrackIndex>,
     work: Option<Work>,
-    /// Its second slot is kept for a new platter.
+    /// Whether its second slot is kept for a new platter.
     kept: bool,
-    /// It verifies and does nothing else: its new platter would be late otherwise.
+    /// Whether it verifies and does nothing else, because its new platter would be late otherwise.
     insists: bool,
     broken: bool,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Drive {
 pub(crate) struct Bay {
     platter: Option<PlatterKey>,
     mounted: bool,
-    /// The shuttle that brings a platter here.
+    /// The shuttle that is bringing a platter here.
     reserved: Option<ShuttleIndex>,
-    /// The shuttle that brought what is in it, if known: it was not before a restart.
+    /// The shuttle that brought the platter inside, if known; unknown after a restart.
     brought_by: Option<ShuttleIndex>,
 }
 
@@ -52,27 +52,27 @@ pub(crate) struct Work {
     pub(crate) command: CommandId,
     pub(crate) action: Action,
     pub(crate) began: Instant,
-    /// It was asked to stop early.
+    /// Whether it was asked to stop early.
     pub(crate) halting: bool,
 }
 
 impl Bay {
-    /// What lies in it.
+    /// The platter inside.
     pub(crate) const fn platter(&self) -> Option<PlatterKey> {
         self.platter
     }
 
-    /// Whether that is mounted.
+    /// Whether the platter inside is mounted.
     pub(crate) const fn is_mounted(&self) -> bool {
         self.mounted
     }
 
-    /// The shuttle that brings a platter here.
+    /// The shuttle that is bringing a platter here.
     pub(crate) const fn reserved(&self) -> Option<ShuttleIndex> {
         self.reserved
     }
 
-    /// The shuttle that brought what is in it, if known: it was not before a restart.
+    /// The shuttle that brought the platter inside, if known; unknown after a restart.
     pub(crate) const fn brought_by(&self) -> Option<ShuttleIndex> {
         self.brought_by
     }
@@ -83,12 +83,12 @@ impl Drive {
         &self.bays[slot.as_usize()]
     }
 
-    /// The slot whose mounted platter the optics are at.
+    /// The slot whose mounted platter the optics face.
     pub(crate) const fn facing(&self) -> Option<DriveSlot> {
         self.facing
     }
 
-    /// The platter the optics are at.
+    /// The platter that the optics face.
     pub(crate) fn faced(&self) -> Option<PlatterKey> {
         self.facing.and_then(|slot| self.bay(slot).platter)
     }
@@ -116,7 +116,8 @@ impl Drive {
         self.broken
     }
 
-    /// Whether a shuttle may take the platter of a slot: neither mounted nor about to be.
+    /// Whether a shuttle may take the platter of a slot: it is neither mounted nor being mounted or
+    /// unmounted.
     pub(crate) fn releases(&self, slot: DriveSlot) -> bool {
         let at_work = self.work.is_some_and(|work| match work.action {
             Action::Mount { slot: busy, .. } | Action::Unmount { slot: busy, .. } => busy == slot,
@@ -133,36 +134,36 @@ impl Drive {
         !at_work && !self.bay(slot).mounted
     }
 
-    /// Whether a shuttle may start for this slot with a platter.
+    /// Whether a shuttle may start out for this slot with a platter.
     pub(crate) fn admits(&self, slot: DriveSlot) -> bool {
         let bay = self.bay(slot);
         !self.broken && bay.platter.is_none() && bay.reserved.is_none()
     }
 
-    /// A shuttle brings a platter.
+    /// Reserves a slot for the platter that a shuttle brings.
     pub(crate) const fn expect(&mut self, slot: DriveSlot, from: ShuttleIndex) {
         self.bay_mut(slot).reserved = Some(from);
     }
 
-    /// It does not come.
+    /// Cancels the reservation of a slot.
     pub(crate) const fn expect_nothing(&mut self, slot: DriveSlot) {
         self.bay_mut(slot).reserved = None;
     }
 
-    /// The shuttle has come.
+    /// Receives the platter that the shuttle brought.
     pub(crate) const fn receive(&mut self, slot: DriveSlot, key: PlatterKey, from: ShuttleIndex) {
         let bay = self.bay_mut(slot);
         (bay.reserved, bay.brought_by) = (None, Some(from));
         bay.platter = Some(key);
     }
 
-    /// A platter is inside, whoever brought it.
+    /// Puts a platter inside, however it got there.
     pub(crate) fn hold(&mut self, slot: DriveSlot, key: PlatterKey, mounted: bool) {
         let bay = self.bay_mut(slot);
         (bay.platter, bay.mounted) = (Some(key), mounted);
     }
 
-    /// What was inside is taken away. A drive insists on nothing that is not there.
+    /// Removes the platter inside. A drive does not insist on a platter that is gone.
     pub(crate) fn empty(&mut self, slot: DriveSlot) -> Option<PlatterKey> {
         if slot == DriveSlot::Second {
             self.insists = false;
@@ -172,7 +173,7 @@ impl Drive {
         bay.platter.take()
     }
 
-    /// It is mounted; the optics are at it, unless they may be at the other.
+    /// Marks the platter as mounted. The optics face it, unless they may face the other one.
     pub(crate) fn mounted(&mut self, slot: DriveSlot) {
         self.bay_mut(slot).mounted = true;
         if self.facing.is_none() && !self.bay(slot.other()).mounted {
@@ -187,7 +188,7 @@ impl Drive {
         }
     }
 
-    /// The optics have turned to a slot.
+    /// Turns the optics to a slot.
     pub(crate) const fn face(&mut self, slot: DriveSlot) {
         (self.facing, self.head) = (Some(slot), None);
     }
@@ -200,24 +201,24 @@ impl Drive {
         self.work = Some(Work { command, action, began, halting: false });
     }
 
-    /// It was asked to stop early: the command that is to stop, if one is carried out.
+    /// Marks the current command as asked to stop early; returns it, if there is one.
     pub(crate) fn halt(&mut self) -> Option<CommandId> {
         let work = self.work.as_mut()?;
         work.halting = true;
         Some(work.command)
     }
 
-    /// What it did is over.
+    /// Ends its work and returns it.
     pub(crate) const fn end(&mut self) -> Option<Work> {
         self.work.take()
     }
 
-    /// Keeps its second slot for a new platter, or no more; whether it did before.
+    /// Sets whether the second slot is kept for a new platter; returns whether it was.
     pub(crate) const fn keep(&mut self, kept: bool) -> bool {
         std::mem::replace(&mut self.kept, kept)
     }
 
-    /// Insists on verifying, or no more; whether it did before.
+    /// Sets whether the drive insists on verifying; returns whether it did.
     pub(crate) const fn insist(&mut self, insists: bool) -> bool {
         std::mem::replace(&mut self.insists, insists)
     }
@@ -226,7 +227,7 @@ impl Drive {
         (self.broken, self.insists) = (true, false);
     }
 
-    /// It works again, with the platters inside, none of them mounted.
+    /// Marks the drive as repaired, with the platters inside, none of them mounted.
     pub(crate) fn repaired(&mut self) {
         self.broken = false;
         (self.facing, self.head) = (None, None);
@@ -237,7 +238,7 @@ impl Drive {
         &mut self.bays[slot.as_usize()]
     }
 
-    /// What it holds, expects, faces and does fits together.
+    /// Asserts that what it holds, expects, faces and does is consistent.
     fn check(&self, index: DriveIndex) {
         for slot in DriveSlot::BOTH {
             let bay = self.bay(slot);

@@ -44,7 +44,7 @@ impl Library {
         self.drives.get_mut(index).begin(command, action, self.sequence.now());
     }
 
-    /// What an idle drive does next, if anything.
+    /// Returns what an idle drive does next, if anything.
     pub(crate) fn next_action(&self, index: DriveIndex) -> Option<Action> {
         let drive = self.drives.get(index);
         if drive.is_broken() {
@@ -60,7 +60,7 @@ impl Library {
         }
     }
 
-    /// Whether a drive verifies although customers need it, and may not.
+    /// Whether a drive has to halt its verification because a customer needs it.
     pub(crate) fn is_halt_due(&self, index: DriveIndex, work: &Work) -> bool {
         let drive = self.drives.get(index);
         matches!(work.action, Action::VerifyPass { .. })
@@ -68,8 +68,8 @@ impl Library {
             && self.customer_action(index, drive).is_some()
     }
 
-    /// What a drive does next for the customers' platters in it: let go of those that are done,
-    /// read from the one it faces, mount those that came, turn to the other.
+    /// Returns what a drive does next for its customer platters: unmount those that are done, read
+    /// from the one it faces, mount those that came, switch to the other.
     fn customer_action(&self, index: DriveIndex, drive: &Drive) -> Option<Action> {
         let mut wanted: [Option<&Platter>; 2] = [None; 2];
         for slot in DriveSlot::BOTH {
@@ -78,7 +78,7 @@ impl Library {
             if !matches!(platter.stage(), Stage::Stored { .. }) {
                 continue;
             }
-            // One that insists on verifying lets all go.
+            // A drive that insists on verifying releases them all.
             if is_wanted(platter) && !drive.insists() {
                 wanted[slot.as_usize()] = Some(platter);
             } else if bay.is_mounted() {
@@ -88,8 +88,8 @@ impl Library {
         if let Some(platter) = drive.facing().and_then(|slot| wanted[slot.as_usize()]) {
             return Some(read_action(index, drive, platter));
         }
-        // The one somebody has waited for longest: a slot that is filled again at once must not
-        // keep the other from its turn.
+        // The platter that has waited longest comes first: a slot that is refilled at once must not
+        // starve the other.
         let age = |platter: &Platter| platter.first_read().map(|read| read.age);
         let (slot, platter) = match wanted {
             [Some(first), Some(second)] if age(second) < age(first) => (DriveSlot::Second, second),
@@ -103,7 +103,7 @@ impl Library {
         })
     }
 
-    /// What a drive does next for the new platter in its second slot.
+    /// Returns what a drive does next for the new platter in its second slot.
     fn verification_action(&self, index: DriveIndex, drive: &Drive) -> Option<Action> {
         let slot = DriveSlot::Second;
         let bay = drive.bay(slot);
@@ -127,7 +127,7 @@ impl Library {
         }
     }
 
-    /// From here on the read cannot be canceled.
+    /// Starts a read. From here on it cannot be canceled.
     fn begin_read(&mut self, index: DriveIndex) {
         let key = self.drives.get(index).faced();
         let key = key.unwrap_or_else(|| unreachable!("it reads what it faces"));
@@ -174,14 +174,15 @@ impl Library {
         self.note_drive_groups(index);
     }
 
-    /// The shuttles that use a drive have a look at it.
+    /// Marks the groups whose shuttles use a drive.
     pub(crate) fn note_drive_groups(&mut self, index: DriveIndex) {
         for &group in self.partitions.of_drive(index) {
             self.dirty.group(group);
         }
     }
 
-    /// A pass stopped early; the rest of the platter is still to be verified.
+    /// Handles a verification pass that stopped early; the rest of the platter still has to be
+    /// verified.
     pub(crate) fn verify_halted(
         &mut self,
         index: DriveIndex,
@@ -234,7 +235,7 @@ impl Library {
             Action::VerifyPass { request, .. } => {
                 self.end_verification(index, request, Outcome::Failed(fault), out);
             }
-            // Whoever is inside is ended with all that is out of reach.
+            // Requests for platters inside are ended with everything that became unreachable.
             Action::Unmount { .. } | Action::Switch { .. } => {}
             Action::Move { .. }
             | Action::Crab { .. }
@@ -242,7 +243,7 @@ impl Library {
             | Action::Place { .. }
             | Action::Charge { .. } => unreachable!("shuttles do this, not drives"),
         }
-        // A drive that cannot let go of a platter or turn its optics is of no use.
+        // A drive that cannot release a platter or turn its optics is of no use.
         let stuck = matches!(action, Action::Unmount { .. } | Action::Switch { .. });
         if stuck || fault == Fault::DriveBroken {
             self.drive_broke(index, out);
@@ -281,7 +282,7 @@ impl Library {
         self.finish(request, outcome, out);
     }
 
-    /// The platter a drive verifies.
+    /// Returns the platter that a drive verifies.
     fn verifying(&self, index: DriveIndex) -> PlatterKey {
         let inside = self.drives.get(index).bay(DriveSlot::Second).platter();
         inside.unwrap_or_else(|| unreachable!("drive {index} verifies nothing"))
@@ -300,15 +301,15 @@ impl Library {
     }
 }
 
-/// Whether the drive a customer's platter is in shall read from it: somebody waits, no shuttle is
-/// on its way to take it home, and it has not kept the drive for too long.
+/// Whether a drive should read from the customer's platter inside: reads wait, no shuttle is on its
+/// way to take it home, and it has not kept the drive for too long.
 pub(crate) fn is_wanted(platter: &Platter) -> bool {
     !platter.reads().is_empty()
         && platter.claim().is_none()
         && platter.visit_reads() < READS_PER_VISIT_MAX
 }
 
-/// What a drive does for the most urgent read of the platter it faces.
+/// Returns what a drive does for the most urgent read of the platter it faces.
 fn read_action(index: DriveIndex, drive: &Drive, platter: &Platter) -> Action {
     let read = platter.first_read();
     let read = read.unwrap_or_else(|| unreachable!("somebody wants to read"));

@@ -1,15 +1,15 @@
-//! Where an idle shuttle goes next.
+//! Chooses the next errand of an idle shuttle.
 //!
-//! In this order: home a platter no drive needs any more (that frees a drive); work from the most
-//! loaded group, if that has much more, or from a neighbor whose customers wait much longer; the
-//! most urgent platter of its group, or a nearer one among the most urgent few, if a drive of the
-//! group has room; help for a group that has more than it can do; a verified platter to its slot;
-//! the oldest new platter to a drive; a platter in a spare slot back home. New platters come
-//! before customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them, and at once
-//! where customers may have both slots of a drive (`verification.rs`).
+//! In this order: return a platter no drive needs any more (that frees a drive); take work from the
+//! most loaded group, if that has much more, or from a neighbor whose customers wait much longer;
+//! fetch the most urgent platter of its group, or a nearer one among the most urgent few, if a
+//! drive of the group has room; help a group that has more than it can do; shelve a verified
+//! platter; collect the oldest new platter for a drive; return a platter from a spare slot to its
+//! home. New platters come before customers after [`FETCHES_IN_A_ROW_MAX`] fetches in a row, and at
+//! once if customers may have both slots of a drive (`verification.rs`).
 //!
 //! A platter that cannot be reached just now - on its way, in a drive, or behind another shuttle
-//! that picks or places on the same shelf of the same rack - is skipped and looked at again.
+//! that picks or places on the same shelf of the same rack - is skipped and tried again later.
 
 use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 
@@ -20,21 +20,22 @@ use crate::limits::FETCHES_IN_A_ROW_MAX;
 use crate::state::{Age, Errand, Place, PlatterKey, Stage, TripKind};
 use crate::{Destination, DriveSlot, PanelIndex, Source};
 
-/// What the search for an errand found out besides: the search itself changes nothing.
+/// Side results of the search for an errand; the search itself changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Findings {
-    /// A platter was passed over because it is obscured: all look again when one is not any more.
+    /// Whether a platter was passed over because it is obscured: all groups search again once one
+    /// is not obscured any more.
     pub(crate) passed_over: bool,
     /// How long a platter has been passed over for nearer ones of its batch, in nanoseconds.
     pub(crate) passed_over_ns: u64,
     /// A group begins a new batch, up to this age.
     pub(crate) batch: Option<(u16, Age)>,
-    /// The errand was another group's.
+    /// Whether the errand was stolen from another group.
     pub(crate) stolen: bool,
 }
 
 impl Library {
-    /// The next errand of a group for a shuttle of it, if there is any.
+    /// Returns the next errand of a group for one of its shuttles, if there is any.
     pub(crate) fn next_errand(
         &self,
         group: u16,
@@ -56,7 +57,7 @@ impl Library {
         if new_first && let Some(errand) = self.new_platter_errand(group, found).filter(can) {
             return Some(errand);
         }
-        // Without room in its drives there is no fetch, from wherever.
+        // Without room in its drives the group fetches from no group.
         let fetch = if self.has_room(group) {
             self.steal_errand(group, found)
                 .filter(can)
@@ -68,7 +69,7 @@ impl Library {
             home
         };
         let new = |found: &mut Findings| self.new_platter_errand(group, found).filter(can);
-        // Looked for already, it is not there.
+        // Already searched for, without result.
         fetch
             .or_else(|| if new_first { None } else { new(found) })
             .or_else(|| self.displaced_errand(group, found).filter(can))
@@ -84,7 +85,7 @@ impl Library {
         }
     }
 
-    /// Remembers what a search found out.
+    /// Applies the side results of a search.
     pub(crate) fn note_findings(&mut self, found: &Findings) {
         self.zones.note_passed_over(found.passed_over);
         self.counters.steals += u64::from(found.stolen);
@@ -99,12 +100,12 @@ impl Library {
         self.shelve_errand(group, found).or_else(|| self.collect_errand(group))
     }
 
-    /// What a shuttle has in its picker after a repair or a restart has to go somewhere: home, or
-    /// if it has none into a drive, where it can be verified and stored from.
+    /// Returns the errand for a platter left in a shuttle's picker by a repair or a restart: to its
+    /// home, or if it has none to a drive, where it can be verified and stored from.
     fn deliver_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
         let key = self.fleet.get(shuttle).cargo()?;
         let at = self.fleet.get(shuttle).at();
-        // Where it came from does not count any more.
+        // Where it came from no longer matters.
         let (from, kind) = (Source::EjectBay(at.panel), TripKind::Return);
         let stored = |slot| Errand { kind, platter: key, from, to: Destination::Storage(slot) };
         let to = match self.shelf.get(key).stage() {
@@ -118,7 +119,7 @@ impl Library {
                     Some(drive) => drive,
                     None => match self.free_spare(at) {
                         Some(slot) => return Some(stored(slot)),
-                        // What its drives hold it cannot fetch with its picker full.
+                        // With a full picker the shuttle cannot empty its own group's drives.
                         None => self.nearest_on_panel(DriveSlot::Second, at)?,
                     },
                 };
@@ -131,8 +132,8 @@ impl Library {
         Some(stored(to))
     }
 
-    /// A platter that lies released in a drive and is not needed there; the group that brought it
-    /// brings it home. Nearest first.
+    /// Returns the errand for the nearest platter that lies released in a drive and is not needed
+    /// there. The group that brought it returns it.
     fn return_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
         let at = self.fleet.get(shuttle).at();
         let drives = self.partitions.group(group).drives();
@@ -153,11 +154,11 @@ impl Library {
         best.map(|(_, errand)| errand)
     }
 
-    /// Whether another group that shares the drive brought what lies in a slot of it, and so brings
-    /// it home: two shuttles that cross each other's shelves wait for each other.
+    /// Whether another group that shares the drive brought the platter in a slot, and so returns
+    /// it: shuttles that cross each other's shelves wait for each other.
     fn is_left_to_another(&self, group: u16, drive: DriveIndex, slot: DriveSlot) -> bool {
         let by = self.drives.get(drive).bay(slot).brought_by();
-        // One that must charge first does not come for it.
+        // A shuttle that must charge first does not come for it.
         let by = by.filter(|shuttle| !self.fleet.get(*shuttle).is_low());
         let by = by.and_then(|shuttle| self.partitions.of_shuttle(shuttle));
         !self.damaged
@@ -184,7 +185,7 @@ impl Library {
         Some(Errand { kind: TripKind::Return, platter: key, from, to })
     }
 
-    /// The platter of `owner` to fetch next, to a drive of `group`.
+    /// Returns the fetch of the next platter of `owner` to a drive of `group`.
     pub(crate) fn fetch_errand(
         &self,
         group: u16,
@@ -206,10 +207,10 @@ impl Library {
         Some(Errand { kind: TripKind::Fetch, platter: key, from, to })
     }
 
-    /// Whom to fetch of those a group waits for: the most urgent that can be reached, or the
-    /// nearest of the most urgent few. These few are a batch that is served whole before the next
-    /// is taken, so that nobody is passed over by more than are in a batch; and nobody for longer
-    /// than the age bound.
+    /// Chooses the platter to fetch among those that wait for a group: the most urgent that can be
+    /// reached, or the nearest of the most urgent few. These few are a batch that is served
+    /// completely before the next is taken, so that no platter is passed over by more than a batch,
+    /// nor for longer than the age bound.
     fn choose_platter(&self, group: u16, owner: u16, found: &mut Findings) -> Option<PlatterKey> {
         let of = self.partitions.group(owner);
         let near = self.nearest_idle_position(group);
@@ -258,9 +259,9 @@ impl Library {
         Some(best)
     }
 
-    /// Whether a platter was asked for with more time than another, and is due later by all the
-    /// time that the other was given: it goes into no batch with it. With one objective for all
-    /// reads there is none.
+    /// Whether a platter has a longer objective than another and is due later by more than the
+    /// other's whole objective: then it does not join its batch. Never true if all reads have one
+    /// objective.
     fn can_wait_for(&self, key: PlatterKey, first: PlatterKey) -> bool {
         let [late, early] = [key, first].map(|key| self.shelf.get(key).first_read());
         let (Some(late), Some(early)) = (late, early) else { return false };
@@ -274,7 +275,7 @@ impl Library {
         idle.map(|shuttle| self.fleet.get(*shuttle).at())
     }
 
-    /// A verified platter to its slot, the one that has waited longest.
+    /// Returns the errand for the verified platter that has waited longest for its slot.
     fn shelve_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let slot = DriveSlot::Second;
         let ready = self.partitions.group(group).drives().iter().filter_map(|&at| {
@@ -291,7 +292,7 @@ impl Library {
         Some(Errand { kind: TripKind::Shelve, platter: key, from, to })
     }
 
-    /// The oldest new platter of the panel.
+    /// Returns the errand for the oldest new platter of the panel.
     fn collect_errand(&self, group: u16) -> Option<Errand> {
         let slot = DriveSlot::Second;
         let of = self.partitions.group(group);
@@ -304,13 +305,13 @@ impl Library {
         if self.damaged && !self.has_way(of.panel(), at) {
             return None;
         }
-        // Where customers may have second slots, only one that is kept from them.
+        // If customers may have second slots, only a slot that is kept from them.
         let drive = self.nearest_with(group, slot, at, self.holds_bound())?;
         let to = Destination::Drive(drive, slot);
         Some(Errand { kind: TripKind::Collect, platter: key, from, to })
     }
 
-    /// A platter in a spare slot whose home can be reached again.
+    /// Returns the errand for a platter in a spare slot whose home can be reached again.
     fn displaced_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let of = self.partitions.group(group);
         self.shelf.displaced().find_map(|key| {
@@ -330,7 +331,7 @@ impl Library {
         })
     }
 
-    /// The nearest spare slot with nothing in it.
+    /// Returns the nearest free spare slot.
     fn free_spare(&self, near: Position) -> Option<SlotIndex> {
         let shape = self.shape();
         let first = u32::from(shape.slots_per_shelf - shape.spare_slots_per_shelf);
@@ -348,13 +349,13 @@ impl Library {
         free.min_by_key(|slot| near.cost_to(self.floor.slot(*slot)))
     }
 
-    /// Whether a drive of a group takes a platter for customers.
+    /// Whether a drive of a group has room for a customer's platter.
     pub(crate) fn has_room(&self, group: u16) -> bool {
         let mut drives = self.partitions.group(group).drives().iter();
         drives.any(|drive| self.room(*drive).is_some())
     }
 
-    /// The slot of a drive that takes a platter for customers.
+    /// Returns the slot of a drive that has room for a customer's platter.
     fn room(&self, index: DriveIndex) -> Option<DriveSlot> {
         let drive = self.drives.get(index);
         if drive.insists() {
@@ -364,7 +365,8 @@ impl Library {
         DriveSlot::BOTH.iter().take(slots).copied().find(|slot| drive.admits(*slot))
     }
 
-    /// The drive with room that is reached soonest: an empty one rather than a busy one as near.
+    /// Returns the drive with room that is reached soonest; of those without a rival, and of two as
+    /// near an empty one before a busy one.
     fn nearest_drive(&self, group: u16, from: Position) -> Option<(DriveIndex, DriveSlot)> {
         let drives = self.partitions.group(group).drives().iter().copied();
         let rooms = drives.filter_map(|drive| self.room(drive).map(|slot| (drive, slot)));
@@ -375,7 +377,7 @@ impl Library {
         nearest.map(|(_, drive, slot)| (drive, slot))
     }
 
-    /// Whether another group wants a drive with more urgency.
+    /// Whether another group wants a drive more urgently.
     fn has_rival(&self, group: u16, drive: DriveIndex) -> bool {
         let sharing = self.partitions.of_drive(drive);
         let own = self.partitions.group(group).queue().first();
@@ -385,7 +387,8 @@ impl Library {
         })
     }
 
-    /// The drive whose slot is empty that is reached soonest; perhaps only of those that keep it.
+    /// Returns the drive with an empty slot that is reached soonest; with `kept_only`, only among
+    /// those that keep the slot.
     fn nearest_with(
         &self,
         group: u16,
@@ -401,7 +404,7 @@ impl Library {
         empty.min_by_key(|drive| from.cost_to(self.floor.dock(*drive, from.shelf)))
     }
 
-    /// The same of the drives of all groups of a panel.
+    /// Returns the same for the drives of all groups of a panel.
     fn nearest_on_panel(&self, slot: DriveSlot, from: Position) -> Option<DriveIndex> {
         let groups = self.partitions.groups().iter().filter(|group| group.panel() == from.panel);
         let drives = groups.flat_map(|group| group.drives().iter().copied());
@@ -409,7 +412,7 @@ impl Library {
         empty.min_by_key(|drive| (from.cost_to(self.floor.dock(*drive, from.shelf)), *drive))
     }
 
-    /// Whether a slot can be reached by a shuttle, as far as broken machines go.
+    /// Whether broken machines leave a slot open to some shuttle.
     pub(crate) fn is_open(&self, slot: SlotIndex) -> bool {
         if !self.damaged {
             return true;
@@ -424,7 +427,7 @@ impl Library {
         !self.damaged || self.fleet.traffic().shelf_around(from, self.floor.slot(slot)).is_some()
     }
 
-    /// Whether a working shuttle of a panel gets to a place.
+    /// Whether a working shuttle of a panel can reach a position.
     pub(crate) fn has_way(&self, panel: PanelIndex, to: Position) -> bool {
         self.fleet.indexed().any(|(index, shuttle)| {
             self.floor.panel_of(index) == panel

@@ -1,4 +1,4 @@
-//! Why a library cannot be built, or a request not be accepted.
+//! Why a library cannot be built or a request cannot be accepted.
 
 use fulgurite_units::{ErrorKind, PlatterId, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{PanelIndex, RequestId};
 
-/// A shape that no library can have, or a request that this one cannot take.
+/// An invalid shape, or a request that this library cannot accept.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub enum Error {
         /// The largest value allowed.
         max: u64,
     },
-    /// The drives of a read rack cannot be shared out evenly.
+    /// The drives of a read rack cannot be divided evenly among the panels.
     #[error("drives_per_read_rack is {drives}, but must be a multiple of the {panels} panels")]
     DrivesPerPanel {
         /// Drives of a read rack.
@@ -65,7 +65,7 @@ pub enum Error {
         /// Places of a panel that do not overlap.
         places: u64,
     },
-    /// The slot is kept free for platters that are out of place.
+    /// The slot is reserved for displaced platters.
     #[error("slot {slot} is a spare one and nobody's home")]
     SpareSlot {
         /// The slot.
@@ -77,7 +77,7 @@ pub enum Error {
         /// Millions of bytes per second.
         megabytes: u32,
     },
-    /// A time or share of the mechanics is none.
+    /// A parameter of the mechanics is not a valid time or share.
     #[error("{field} is {value}, which no machine has")]
     #[serde(skip_deserializing)]
     Mechanics {
@@ -93,10 +93,10 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// Borders cannot be moved all the time.
+    /// The interval between two rebalances must not be zero.
     #[error("rebalance is 0, but borders need some time between two moves")]
     RebalanceZero,
-    /// The bounds of charging do not fit each other.
+    /// The charging bounds contradict each other.
     #[error(
         "charge_below is {below} and charge_until is {until}, but the first must be above 0 and \
          below the second, which is 100 at most"
@@ -104,7 +104,7 @@ pub enum Error {
     ChargeRange {
         /// Below this a shuttle charges before anything else.
         below: u8,
-        /// Up to this.
+        /// A shuttle charges up to this.
         until: u8,
     },
     /// The library holds all the requests it can.
@@ -136,7 +136,7 @@ pub enum Error {
         request: RequestId,
         /// The first track.
         first: u32,
-        /// How many.
+        /// Number of tracks.
         track_count: u32,
     },
     /// There is no such slot.
@@ -144,7 +144,7 @@ pub enum Error {
     NoSuchSlot {
         /// The slot.
         slot: SlotIndex,
-        /// How many slots there are.
+        /// Number of slots.
         slot_count: u32,
     },
     /// There is no such panel.
@@ -158,9 +158,9 @@ pub enum Error {
     SlotTaken {
         /// The slot.
         slot: SlotIndex,
-        /// Whose it is.
+        /// The platter that owns it.
         owner: PlatterId,
-        /// Who was to have it.
+        /// The platter that was to get it.
         platter: PlatterId,
     },
     /// The platter lives in another slot.
@@ -168,9 +168,9 @@ pub enum Error {
     OtherSlot {
         /// The platter.
         platter: PlatterId,
-        /// Where it lives.
+        /// The slot it lives in.
         home: SlotIndex,
-        /// Where it was said to live.
+        /// The slot that was requested.
         slot: SlotIndex,
     },
     /// The slot is on a panel that the platter cannot get to.
@@ -178,9 +178,9 @@ pub enum Error {
     OtherPanel {
         /// The platter.
         platter: PlatterId,
-        /// Where it is.
+        /// The panel it is on.
         panel: PanelIndex,
-        /// Where it was to go.
+        /// The slot it was to go to.
         slot: SlotIndex,
     },
     /// The platter is new and has no slot yet, so it cannot be read.
@@ -212,7 +212,7 @@ pub enum Error {
     PlaceTaken {
         /// The platter.
         platter: PlatterId,
-        /// Who is there.
+        /// The platter that is there.
         other: PlatterId,
     },
     /// An inventory names a place that this library does not have, or not for this platter.
@@ -224,18 +224,18 @@ pub enum Error {
     /// An inventory has too few or too many shuttles.
     #[error("there are {count} shuttles said to stand here, but the library has {expected}")]
     ShuttleCount {
-        /// How many are said to be.
+        /// Number of shuttles in the inventory.
         count: usize,
-        /// How many there are.
+        /// Number of shuttles of the library.
         expected: usize,
     },
-    /// A shuttle is said to stand where no rails are.
+    /// An inventory puts a shuttle where no rails are.
     #[error("shuttle {shuttle} is said to stand outside of its panel")]
     ShuttleOutside {
         /// The shuttle.
         shuttle: ShuttleIndex,
     },
-    /// A shuttle is said to stand where another does.
+    /// An inventory puts two shuttles in one place.
     #[error("shuttle {shuttle} is said to stand where another does")]
     ShuttlesMeet {
         /// The shuttle.
@@ -250,7 +250,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the caller can do about it.
+    /// Returns what the caller can do about it.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,8 +1,8 @@
-//! What the controller is told and what it answers.
+//! The inputs and outputs of the controller.
 //!
-//! Promises: every request is answered by exactly one `Rejected` or, once accepted, exactly one
-//! `Finished`; every `Do` expects exactly one of `Completed`, `Halted` or `Failed`. A request's
-//! number may be used again after its answer.
+//! Guarantees: every request gets exactly one `Rejected` or, once accepted, exactly one `Finished`;
+//! every `Do` expects exactly one of `Completed`, `Halted` or `Failed`. A request number may be
+//! reused after its answer.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::{Command, CommandId, Error, Machine, PanelIndex, RailPosition, Reques
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
-    /// Tracks of a stored platter are wanted.
+    /// A request to read tracks of a stored platter.
     Read {
         /// The request's number.
         request: RequestId,
@@ -25,132 +25,133 @@ pub enum Event {
         slot: SlotIndex,
         /// The tracks.
         tracks: TrackSpan,
-        /// When its last byte shall be there. Reads are served in the order of their deadlines,
-        /// then of their arrival.
+        /// When its last byte is due. Reads are served in the order of their deadlines, then of
+        /// their arrival.
         deadline: Instant,
     },
-    /// A written platter came out at an eject bay, or waits in the library since a restart, and
-    /// shall be read whole. Finishes with
-    /// [`Outcome::Verified`]; the platter then stays in the drive until `Store` gives it a slot.
+    /// A request to read a written platter completely: one that came out at an eject bay, or one
+    /// that has waited in the library since a restart. Finishes with [`Outcome::Verified`]; the
+    /// platter then stays in the drive until `Store` gives it a slot.
     Verify {
         /// The request's number.
         request: RequestId,
         /// The platter.
         platter: PlatterId,
-        /// The panel whose eject bay holds it; its slot must be on the same panel, for shuttles
+        /// The panel whose eject bay holds it. Its slot must be on the same panel, because shuttles
         /// never change panels.
         panel: PanelIndex,
-        /// The tracks it has.
+        /// The tracks of the platter.
         tracks: TrackSpan,
     },
-    /// A platter that was verified shall go to its slot, whatever the verification said: a platter
-    /// found bad needs a place as well.
+    /// A request to bring a verified platter to its slot, whatever the result of the verification:
+    /// a bad platter needs a place as well.
     Store {
         /// The request's number.
         request: RequestId,
         /// The platter.
         platter: PlatterId,
-        /// Its slot from now on; nothing else may live there.
+        /// Its slot from now on; no other platter may live there.
         slot: SlotIndex,
     },
-    /// A read is no longer wanted. It finishes as `Canceled`, unless a drive works on it already or
-    /// it is finished: then this event changes nothing.
+    /// Cancels a read. It finishes as `Canceled`, unless a drive already works on it or it is
+    /// finished: then this event changes nothing.
     Cancel {
         /// The read's number.
         request: RequestId,
     },
     /// A command was carried out.
     Completed {
-        /// Which.
+        /// The command.
         command: CommandId,
     },
-    /// A shuttle on a reporting move has come to a place; what lies behind it is free for others.
-    /// Not an answer, and of no meaning after the command's answer.
+    /// A shuttle on a reporting move has reached a position; the lane behind it is free for others.
+    /// This is not an answer, and is ignored after the command's answer.
     Passed {
-        /// Which move.
+        /// The move command.
         command: CommandId,
-        /// Where its middle is, between the start and the end of the move.
+        /// The position of its middle, between the start and the end of the move.
         at: RailPosition,
     },
     /// A verification pass stopped early because [`Output::Halt`] asked for it.
     Halted {
-        /// Which.
+        /// The command.
         command: CommandId,
-        /// Whole tracks it read, from the start of its span.
+        /// Whole tracks read, from the start of its span.
         tracks_done: u32,
     },
     /// A command could not be carried out.
     Failed {
-        /// Which.
+        /// The command.
         command: CommandId,
-        /// Why.
+        /// The cause.
         fault: Fault,
     },
-    /// A machine broke. What it was doing is not answered any more.
+    /// A machine broke. Its current command gets no answer.
     Broke {
-        /// Which.
+        /// The machine.
         machine: Machine,
     },
-    /// A machine works again: a shuttle where it broke, with what it carried; a drive with the
-    /// platters inside, none of them mounted.
+    /// A machine works again: a shuttle where it broke, with its cargo; a drive with the platters
+    /// inside, none of them mounted.
     Repaired {
-        /// Which.
+        /// The machine.
         machine: Machine,
     },
-    /// A shuttle's driver says how full the battery is: whenever the percentage changes, and after
-    /// a repair. Not an answer. A library that is never told has no batteries to care for.
+    /// A shuttle's driver reports the battery level: whenever the percentage changes, and after a
+    /// repair. This is not an answer. A library that never gets this event has no batteries to
+    /// manage.
     Battery {
-        /// Whose.
+        /// The shuttle.
         shuttle: ShuttleIndex,
-        /// How full; above 100 is full.
+        /// Level in percent; above 100 means full.
         percent: u8,
     },
     /// The deadline of the controller passed.
     Timer,
 }
 
-/// What the controller wants or has to say.
+/// What the controller orders or reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Output {
     /// Carry this out and answer it.
     Do(Command),
-    /// Let this verification pass end at the next track; it then answers `Halted`, or `Completed`
-    /// if it was done anyway. Has no answer of its own. A driver that cannot stop a pass may ignore
-    /// it: customers then wait for the pass.
+    /// Let this verification pass end at the next track. It then answers `Halted`, or `Completed`
+    /// if it was done anyway. This output has no answer of its own. A driver that cannot stop a
+    /// pass may ignore it: customers then wait for the pass.
     Halt {
         /// The pass.
         command: CommandId,
     },
-    /// A request came to its end.
+    /// A request has ended.
     Finished {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// A shuttle came to where it was sent. Has no answer; for those who watch.
+    /// A shuttle arrived where it was sent. Has no answer; for monitoring.
     Traveled(Travel),
-    /// A request was not accepted, and nothing about it is remembered.
+    /// A request was not accepted, and nothing about it is kept.
     Rejected {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// Why.
+        /// The reason.
         reason: Error,
     },
 }
 
-/// One way of a shuttle, from where it stood to where it picks or places.
+/// One leg of a shuttle's trip, from where it stood to where it picks or places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Travel {
-    /// Who.
+    /// The shuttle.
     pub shuttle: ShuttleIndex,
-    /// Whether it fetched or returned a platter for customers; else it moved a new platter.
+    /// Whether it fetched or returned a platter for customers; otherwise it moved a new platter.
     pub for_customers: bool,
-    /// How long it took, waiting for others included.
+    /// Duration, including waits for other shuttles.
     pub took: Duration,
-    /// Along the rails, from start to goal, in micrometers: what the shortest way needs.
+    /// Distance along the rails from start to goal, in micrometers, on the shortest way.
     pub rail_um: u64,
     /// Shelves from start to goal.
     pub shelves: u16,
@@ -168,7 +169,7 @@ pub enum Outcome {
     Stored,
     /// It was canceled before a drive worked on it.
     Canceled,
-    /// It cannot be done.
+    /// It failed.
     Failed(Fault),
 }
 
@@ -186,7 +187,7 @@ pub enum Fault {
     ShuttleBroken,
     /// The shuttle's battery is flat. It is not used any more until it is repaired.
     BatteryFlat,
-    /// Broken machines keep it out of reach.
+    /// Broken machines keep the platter out of reach.
     Unreachable,
 }
 

@@ -1,9 +1,9 @@
-//! What broken shuttles, drives and rails put out of reach, and how it comes back.
+//! What broken shuttles, drives and rails make unreachable, and how it becomes reachable again.
 //!
 //! A broken machine is in no group: its neighbors take over what they can reach. A broken shuttle
-//! bars what it held - its blast zone - until it is repaired. Requests for platters that nobody can
-//! reach end with a fault, and new ones are refused: the requester then reads other platters of
-//! their set. After the repair everything is as before: what the machine held goes on from there.
+//! bars the spans it held - its blast zone - until it is repaired. Requests for unreachable
+//! platters end with a fault, and new ones are rejected: the requester then reads other platters of
+//! their set. After the repair everything is as before: the machine goes on with what it held.
 
 use fulgurite_units::{DriveIndex, Outbox, ShuttleIndex, SlotIndex};
 
@@ -52,7 +52,7 @@ impl Library {
         self.all_panels();
     }
 
-    /// A shuttle stops where it is; what it held is barred.
+    /// Stops a shuttle where it is and bars the spans it held.
     pub(crate) fn shuttle_broke(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         if self.fleet.get(index).is_broken() {
             return;
@@ -80,7 +80,7 @@ impl Library {
         self.damage_changed(out);
     }
 
-    /// What a drive was doing when it broke ends with it.
+    /// Ends the work that a drive was doing when it broke.
     fn void_drive_work(&mut self, index: DriveIndex, work: Option<Work>, out: &mut Outbox<Output>) {
         self.drives.get_mut(index).set_head(None);
         if let Some(crate::Action::Read { request, .. }) = work.map(|work| work.action) {
@@ -88,7 +88,8 @@ impl Library {
         }
     }
 
-    /// Something broke: groups without it, an end for what nobody can do any more.
+    /// Reacts to a failure: repartitions without the broken machine and ends the requests that
+    /// nothing can serve any more.
     fn damage_changed(&mut self, out: &mut Outbox<Output>) {
         self.damaged = true;
         self.regroup();
@@ -112,28 +113,29 @@ impl Library {
         }
     }
 
-    /// Ends the requests for a platter if nothing can serve it. It may be forgotten by this.
+    /// Ends the requests for a platter if nothing can serve it. The platter may be forgotten by
+    /// this.
     pub(crate) fn end_if_out_of_reach(&mut self, key: PlatterKey, out: &mut Outbox<Output>) {
         let Some(fault) = self.out_of_reach(key) else { return };
         let Place::EjectBay(panel) = self.shelf.get(key).place() else {
             self.end_requests(key, fault, out);
             return;
         };
-        // Nobody will come for a platter left in the eject bay.
+        // No shuttle will come for a platter left in the eject bay.
         self.end_requests(key, fault, out);
         assert!(matches!(self.shelf.get(key).stage(), Stage::Checked { .. }), "it was new");
         self.arrivals.take(panel);
         self.shelf.forget(key);
     }
 
-    /// Why a platter cannot be served, if it cannot.
+    /// Returns why a platter cannot be served, if it cannot.
     fn out_of_reach(&self, key: PlatterKey) -> Option<Fault> {
         let platter = self.shelf.get(key);
         match platter.place() {
             Place::Shuttle(index) => {
                 self.fleet.get(index).is_broken().then_some(Fault::ShuttleBroken)
             }
-            // What a shuttle is coming for was released before the drive broke.
+            // A platter that a shuttle is coming for was released before the drive broke.
             Place::Drive(index, _) => {
                 let broken = self.drives.get(index).is_broken();
                 (broken && platter.claim().is_none()).then_some(Fault::DriveBroken)
@@ -165,7 +167,7 @@ impl Library {
         }
     }
 
-    /// Whether a shuttle of its group gets a platter from a slot to a drive of the group.
+    /// Whether a shuttle of its group can bring a platter from a slot to a drive of the group.
     fn is_slot_served(&self, slot: SlotIndex) -> bool {
         let at = self.floor.slot(slot);
         if self.policy.movement == Movement::NoShuttles {

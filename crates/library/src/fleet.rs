@@ -1,4 +1,4 @@
-//! The shuttles: where each stands, what it carries, and what it is under way for.
+//! The shuttles: where each stands, what it carries, and what its trip is for.
 //!
 //! ```text
 //!   idle --begin--> on a trip: blocked <--> works --end--> idle
@@ -6,10 +6,10 @@
 //!                              claims       holds the lanes it covers  (traffic.rs)
 //! ```
 //!
-//! What a shuttle holds of the lanes is always what it covers, or will before its operation ends;
-//! what is claimed is what those wait for that are blocked. So a shuttle moves, waits and breaks
-//! by the methods of [`Fleet`] alone, which do both. Not here: where it goes (`errands.rs`,
-//! `travel.rs`) and who gives way (`giveway.rs`).
+//! A shuttle always holds exactly the spans that it covers, or will cover before its operation
+//! ends. Claims are the spans that blocked shuttles wait for. So a shuttle moves, waits and breaks
+//! only through the methods of [`Fleet`], which update both. Not here: where it goes (`errands.rs`,
+//! `travel.rs`) and which shuttle gives way (`giveway.rs`).
 
 #[cfg(test)]
 pub(crate) mod canaries;
@@ -29,9 +29,9 @@ use crate::{Action, CommandId, RailPosition, ShelfIndex};
 pub(crate) struct Fleet {
     shuttles: Vec<Shuttle>,
     traffic: Traffic,
-    /// Shuttles that wait for their way.
+    /// Shuttles that are blocked.
     blocked: Vec<ShuttleIndex>,
-    /// Whether any shuttle's driver ever spoke of a battery.
+    /// Whether any shuttle's driver has ever reported a battery.
     has_batteries: bool,
 }
 
@@ -42,34 +42,34 @@ pub(crate) struct Shuttle {
     cargo: Option<PlatterKey>,
     trip: Option<Trip>,
     broken: bool,
-    /// How full its battery is in percent, if its driver says so.
+    /// Battery level in percent, if its driver reports it.
     battery: Option<u8>,
-    /// The battery was so low that it takes no errand until it is full enough.
+    /// Whether the battery is so low that it takes no errand until it is full enough.
     low: bool,
 }
 
-/// What a shuttle is under way for.
+/// The trip of a shuttle.
 #[derive(Clone, Debug)]
 pub(crate) struct Trip {
-    /// What it carries from where to where; nothing, if it charges or only makes way.
+    /// The platter to carry, from where to where; `None` if it charges or only makes way.
     errand: Option<Errand>,
-    /// It goes to a charging point.
+    /// Whether it goes to a charging point.
     charges: bool,
     /// Where it goes now: to the source, then to the destination.
     goal: Position,
     /// Where it goes first to make way.
     detour: Option<Position>,
-    /// What is being done.
+    /// The command it carries out.
     current: Option<(CommandId, Action)>,
-    /// What it waits for, and since when.
+    /// The span it waits for, and since when.
     blocked: Option<(Span, Instant)>,
-    /// Who goes first.
+    /// Its right of way: the higher rank goes first.
     rank: u64,
     travel: Travel,
 }
 
 impl Trip {
-    /// To carry a platter; first to `goal`.
+    /// Creates a trip that carries a platter, first to `goal`.
     pub(crate) const fn carrying(
         errand: Errand,
         goal: Position,
@@ -80,19 +80,19 @@ impl Trip {
         Self { errand, charges: false, goal, detour, current, blocked, rank, travel }
     }
 
-    /// To a charging point.
+    /// Creates a trip to a charging point.
     pub(crate) const fn charging(goal: Position, rank: u64, travel: Travel) -> Self {
         let (errand, current, blocked, detour) = (None, None, None, None);
         Self { errand, charges: true, goal, detour, current, blocked, rank, travel }
     }
 
-    /// Out of the way, and no further.
+    /// Creates a trip that only makes way.
     pub(crate) const fn aside(to: Position, travel: Travel) -> Self {
         let (errand, current, blocked, detour) = (None, None, None, Some(to));
         Self { errand, charges: false, goal: to, detour, current, blocked, rank: 0, travel }
     }
 
-    /// What it carries from where to where; nothing, if it charges or only makes way.
+    /// The platter to carry, from where to where; `None` if it charges or only makes way.
     pub(crate) const fn errand(&self) -> Option<Errand> {
         self.errand
     }
@@ -112,12 +112,12 @@ impl Trip {
         self.detour
     }
 
-    /// What is being done.
+    /// The command it carries out.
     pub(crate) const fn current(&self) -> Option<(CommandId, Action)> {
         self.current
     }
 
-    /// Who goes first.
+    /// Its right of way: the higher rank goes first.
     pub(crate) const fn rank(&self) -> u64 {
         self.rank
     }
@@ -126,7 +126,7 @@ impl Trip {
         &self.travel
     }
 
-    /// Whether it goes somewhere for itself, and not only out of the way.
+    /// Whether it has a goal of its own, and does not only make way.
     pub(crate) const fn has_purpose(&self) -> bool {
         self.errand.is_some() || self.charges
     }
@@ -154,7 +154,7 @@ impl Shuttle {
         self.broken
     }
 
-    /// How full its battery is in percent, if its driver says so.
+    /// Battery level in percent, if its driver reports it.
     pub(crate) const fn battery(&self) -> Option<u8> {
         self.battery
     }
@@ -168,12 +168,12 @@ impl Shuttle {
         self.trip.is_none() && !self.broken
     }
 
-    /// Whether it takes errands now. What it carries it delivers, however low its battery is.
+    /// Whether it takes errands now. It delivers its cargo however low its battery is.
     pub(crate) const fn is_ready(&self) -> bool {
         self.is_idle() && (!self.low || self.cargo.is_some())
     }
 
-    /// The command it carries out, if it does.
+    /// Returns the command it carries out, if any.
     pub(crate) const fn current(&self) -> Option<(CommandId, Action)> {
         match &self.trip {
             Some(trip) => trip.current,
@@ -181,7 +181,7 @@ impl Shuttle {
         }
     }
 
-    /// What it is on the way for, if it carries something or is to.
+    /// Returns the errand it is on, if any.
     pub(crate) const fn errand(&self) -> Option<Errand> {
         match &self.trip {
             Some(trip) => trip.errand,
@@ -189,7 +189,7 @@ impl Shuttle {
         }
     }
 
-    /// What it waits for, and since when.
+    /// Returns the span it waits for, and since when.
     pub(crate) const fn blocked(&self) -> Option<(Span, Instant)> {
         match &self.trip {
             Some(trip) => trip.blocked,
@@ -197,7 +197,7 @@ impl Shuttle {
         }
     }
 
-    /// The rank of its trip; none is lower than that of one without.
+    /// Returns the rank of its trip; without a trip 0, the lowest.
     pub(crate) const fn rank(&self) -> u64 {
         match &self.trip {
             Some(trip) => trip.rank,
@@ -207,7 +207,7 @@ impl Shuttle {
 }
 
 impl Fleet {
-    /// Every shuttle stands where it begins.
+    /// Creates the fleet, with every shuttle at its start position.
     pub(crate) fn new(floor: &Floor) -> Self {
         let shape = floor.shape();
         let mut traffic = Traffic::new(floor);
@@ -234,18 +234,18 @@ impl Fleet {
         (0..).map(ShuttleIndex::new).zip(&self.shuttles)
     }
 
-    /// The lanes, to look at.
+    /// The lanes, read-only.
     #[inline]
     pub(crate) const fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// Those that wait for their way.
+    /// Shuttles that are blocked.
     pub(crate) fn blocked(&self) -> &[ShuttleIndex] {
         &self.blocked
     }
 
-    /// Whether any shuttle's driver ever spoke of a battery.
+    /// Whether any shuttle's driver has ever reported a battery.
     pub(crate) const fn has_batteries(&self) -> bool {
         self.has_batteries
     }
@@ -254,19 +254,19 @@ impl Fleet {
         self.traffic.is_damaged() || self.shuttles.iter().any(|shuttle| shuttle.broken)
     }
 
-    /// The trip of a shuttle that is on one.
+    /// Returns the trip of a shuttle that must be on one.
     pub(crate) fn trip(&self, index: ShuttleIndex) -> &Trip {
         let trip = self.get(index).trip.as_ref();
         trip.unwrap_or_else(|| unreachable!("shuttle {index} is on a trip"))
     }
 
-    /// It goes on a trip.
+    /// Starts a trip.
     pub(crate) fn begin(&mut self, index: ShuttleIndex, trip: Trip) {
         let before = self.get_mut(index).trip.replace(trip);
         assert!(before.is_none(), "shuttle {index} is on one trip at a time");
     }
 
-    /// Its trip is over.
+    /// Ends its trip.
     pub(crate) fn end(&mut self, index: ShuttleIndex) -> Option<Trip> {
         let trip = self.get_mut(index).trip.take();
         let waits = trip.as_ref().is_some_and(|trip| trip.blocked.is_some());
@@ -274,30 +274,31 @@ impl Fleet {
         trip
     }
 
-    /// It has what it came for, and goes on to where that goes.
+    /// Continues its trip after the pick, to the destination.
     pub(crate) fn turn(&mut self, index: ShuttleIndex, goal: Position, travel: Travel) {
         let trip = self.trip_mut(index);
         (trip.goal, trip.travel) = (goal, travel);
     }
 
-    /// It makes way before it goes on.
+    /// Starts a detour to make way.
     pub(crate) fn begin_detour(&mut self, index: ShuttleIndex, to: Position) {
         self.trip_mut(index).detour = Some(to);
     }
 
-    /// It has made way.
+    /// Ends its detour.
     pub(crate) fn end_detour(&mut self, index: ShuttleIndex) {
         self.trip_mut(index).detour = None;
     }
 
-    /// It takes a piece of its lane, to go along it.
+    /// Takes the span of its lane that it is about to sweep.
     pub(crate) fn enter_rails(&mut self, index: ShuttleIndex, to: RailPosition) {
         let sweep = self.traffic.sweep(self.get(index).at, to);
         self.traffic.take(index.get(), sweep);
         self.trip_mut(index).travel.steps += 1;
     }
 
-    /// It takes its place before another shelf, to go there; away from its goal, if it strays.
+    /// Takes its place before another shelf that it is about to crab to; `strays` if that leads
+    /// away from its goal.
     pub(crate) fn enter_shelf(&mut self, index: ShuttleIndex, to: ShelfIndex, strays: bool) {
         let there = Position { shelf: to, ..self.get(index).at };
         self.traffic.take(index.get(), self.traffic.footprint(there));
@@ -306,32 +307,32 @@ impl Fleet {
         travel.steps += 1;
     }
 
-    /// It is somewhere along its way. What it has left behind is free.
+    /// Updates its position along its way, and frees the lane behind it.
     pub(crate) fn pass(&mut self, index: ShuttleIndex, at: RailPosition, to: RailPosition) {
-        // If it breaks or the controller starts again, it stands there.
+        // If it breaks or the controller restarts, it stands there.
         self.get_mut(index).at.rail = at;
         let sweep = self.traffic.sweep(self.get(index).at, to);
         self.traffic.take(index.get(), sweep);
     }
 
-    /// It has come to the end of a piece of way.
+    /// Ends a move along the rails.
     pub(crate) fn leave_rails(&mut self, index: ShuttleIndex, to: RailPosition) {
         self.pass(index, to, to);
     }
 
-    /// It has come to another shelf.
+    /// Ends a crab to another shelf.
     pub(crate) fn leave_shelf(&mut self, index: ShuttleIndex, to: ShelfIndex) {
         let at = self.get(index).at;
         self.traffic.leave(index.get(), self.traffic.lane(at.panel, at.shelf));
         self.get_mut(index).at.shelf = to;
     }
 
-    /// It carries a command out. It waits for nothing then.
+    /// Records the command it carries out. It waits for nothing then.
     pub(crate) fn work(&mut self, index: ShuttleIndex, command: CommandId, action: Action) {
         self.trip_mut(index).current = Some((command, action));
     }
 
-    /// What a shuttle is doing that answers a command.
+    /// Returns the action of the command that a shuttle answers.
     pub(crate) fn answers(&self, index: ShuttleIndex, command: CommandId) -> Action {
         let current = self.get(index).current();
         let (id, action) =
@@ -340,7 +341,7 @@ impl Fleet {
         action
     }
 
-    /// It has carried its command out.
+    /// Clears the command it has carried out.
     pub(crate) fn rest(&mut self, index: ShuttleIndex) {
         self.trip_mut(index).current = None;
     }
@@ -354,8 +355,8 @@ impl Fleet {
         cargo.unwrap_or_else(|| unreachable!("only what is carried is placed"))
     }
 
-    /// It waits for a piece of its way and claims it. `None` if it did so already, else whether it
-    /// did not wait before.
+    /// Blocks it on a span of its way and claims the span. Returns `None` if it already waited for
+    /// this span, else whether it did not wait before.
     pub(crate) fn block(&mut self, index: ShuttleIndex, span: Span, now: Instant) -> Option<bool> {
         let trip = self.trip_mut(index);
         if trip.blocked.is_some_and(|(before, _)| before == span) {
@@ -371,7 +372,7 @@ impl Fleet {
         Some(since.is_none())
     }
 
-    /// It goes on, or gave up. Whether it waited.
+    /// Unblocks it, to go on or to give up. Returns whether it waited.
     pub(crate) fn unblock(&mut self, index: ShuttleIndex) -> bool {
         let trip = self.get_mut(index).trip.as_mut();
         let waited = trip.is_some_and(|trip| trip.blocked.take().is_some());
@@ -382,7 +383,7 @@ impl Fleet {
         waited
     }
 
-    /// Claims a piece besides, where others step to make way for a shuttle that waits.
+    /// Claims another span, for those that make way for a blocked shuttle.
     pub(crate) fn claim_for_others(&mut self, index: ShuttleIndex, rank: u64, span: Span) {
         self.traffic.claim_for_others(index.get(), rank, span);
     }
@@ -391,7 +392,8 @@ impl Fleet {
         self.traffic.unclaim_for_others(index.get());
     }
 
-    /// It stops where it is, and what it holds is barred: what its trip was. It waits for nothing.
+    /// Stops it where it is and bars the spans it held. Returns its trip; it waits for nothing any
+    /// more.
     pub(crate) fn broke(&mut self, index: ShuttleIndex) -> Option<Trip> {
         self.get_mut(index).broken = true;
         let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
@@ -399,13 +401,13 @@ impl Fleet {
         self.end(index)
     }
 
-    /// It works again where it stands. Whether it was broken.
+    /// Puts it back in service where it stands. Returns whether it was broken.
     pub(crate) fn repaired(&mut self, index: ShuttleIndex) -> bool {
         let shuttle = self.get_mut(index);
         if !std::mem::replace(&mut shuttle.broken, false) {
             return false;
         }
-        // Its battery may be another one: nothing is known of it until the driver says so.
+        // The battery may have been swapped: its level is unknown until the driver reports it.
         (shuttle.battery, shuttle.low) = (None, false);
         let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
         for span in held {
@@ -425,8 +427,8 @@ impl Fleet {
         self.traffic.unbar_rail(span);
     }
 
-    /// Its driver says how full its battery is. It is low below the first bound, and stays so up to
-    /// the second. Whether that is new.
+    /// Records its battery level. It is low below the first bound, and stays low up to the second.
+    /// Returns whether that changed.
     pub(crate) fn tell(&mut self, index: ShuttleIndex, percent: u8, bounds: (u8, u8)) -> bool {
         self.has_batteries = true;
         let (below, until) = bounds;
@@ -437,7 +439,7 @@ impl Fleet {
         shuttle.low != was_low
     }
 
-    /// Takes all from their lanes, to be stood elsewhere.
+    /// Takes all shuttles off their lanes, to place them elsewhere.
     pub(crate) fn lift_all(&mut self) {
         for (number, shuttle) in (0..).zip(&self.shuttles) {
             let lane = self.traffic.lane(shuttle.at.panel, shuttle.at.shelf);
@@ -445,7 +447,7 @@ impl Fleet {
         }
     }
 
-    /// Stands one that was lifted, unless another stands there. Whether it could.
+    /// Places a shuttle that was lifted, unless another stands there. Returns whether it could.
     pub(crate) fn stand(&mut self, index: ShuttleIndex, at: Position) -> bool {
         let footprint = self.traffic.footprint(at);
         if self.traffic.holders(footprint, index.get()).next().is_some() {
@@ -465,7 +467,7 @@ impl Fleet {
         trip.unwrap_or_else(|| unreachable!("shuttle {index} is on a trip"))
     }
 
-    /// Every shuttle is on its lanes, works or waits, and knows its battery.
+    /// Asserts that every shuttle is on its lanes, works or waits, and knows its battery.
     pub(crate) fn check(&self, now: Instant, bounds: (u8, u8)) {
         self.traffic.check();
         for (index, shuttle) in self.indexed() {
@@ -480,8 +482,8 @@ impl Fleet {
         self.check_waiting(now);
     }
 
-    /// A shuttle on a trip works or waits; those that wait are listed, and claim what they wait
-    /// for.
+    /// Asserts that a shuttle on a trip works or waits, and that those that wait are listed and
+    /// claim what they wait for.
     fn check_waiting(&self, now: Instant) {
         let mut blocked = BTreeSet::new();
         let mut claims: Vec<(u16, Span)> = Vec::new();
@@ -503,7 +505,7 @@ impl Fleet {
         assert_eq!(made, claims, "claims are of those that wait");
     }
 
-    /// It holds all it covers and nothing else.
+    /// Asserts that it holds exactly what it covers.
     fn check_lanes(&self, index: ShuttleIndex, shuttle: &Shuttle) {
         let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
         let here = self.traffic.footprint(shuttle.at);
@@ -527,7 +529,8 @@ impl Fleet {
         assert_eq!(held, due, "shuttle {index} holds what it covers");
     }
 
-    /// Whether a shuttle is low follows from its level, but between the two bounds.
+    /// Asserts that the battery level decides whether a shuttle is low, except between the two
+    /// bounds.
     fn check_battery(&self, index: ShuttleIndex, shuttle: &Shuttle, bounds: (u8, u8)) {
         let (below, until) = bounds;
         let due = match shuttle.battery {

@@ -1,4 +1,4 @@
-//! Where things stand: slots, drives, eject bays, and the cells that partitions are made of.
+//! The positions of slots, drives and eject bays, and the cells that partitions are made of.
 //!
 //! ```text
 //!   one panel, seen from the front; a shuttle hangs between two rails, in front of one shelf
@@ -8,8 +8,8 @@
 //!   shelf 0 |      |       |            |            |      |      |
 //! ```
 //!
-//! A cell is a quarter of a rack on one shelf. Not here: who serves a cell (`partition.rs`) and who
-//! stands where (`traffic.rs`).
+//! A cell is a quarter of a rack on one shelf. Not here: which group serves a cell (`partition.rs`)
+//! and where shuttles stand (`traffic.rs`).
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 
 use crate::{Error, LibraryShape, PanelIndex, RailPosition, ShelfIndex};
 
-/// Cells of one shelf of one rack.
+/// Cells per shelf of one rack.
 pub(crate) const CELLS_PER_RACK: u32 = 4;
 
 /// The fixed geometry of one library.
@@ -29,7 +29,7 @@ pub(crate) struct Floor {
     slots: Vec<(Position, u32)>,
 }
 
-/// A place in front of which a shuttle can stand.
+/// A position where a shuttle can stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) panel: PanelIndex,
@@ -38,18 +38,19 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// What a shuttle needs from here to there, as a length: each shelf counts as [`CRAB_UM`].
+    /// Returns the cost of travel from here to `other` as a length: each shelf counts as
+    /// [`CRAB_UM`].
     pub(crate) const fn cost_to(self, other: Self) -> u64 {
         let shelves = self.shelf.get().abs_diff(other.shelf.get()) as u64;
         self.rail.get().abs_diff(other.rail.get()) + CRAB_UM * shelves
     }
 }
 
-/// What a shelf up or down costs, as a distance along the rails: 3 s at 0.17 m/s. Only used to
+/// Cost of one shelf up or down, as a distance along the rails: 3 s at 0.17 m/s. Only used to
 /// compare ways.
 pub(crate) const CRAB_UM: u64 = 510_000;
 
-/// Where a drive is.
+/// The position of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct DriveSite {
     pub(crate) panel: PanelIndex,
@@ -82,12 +83,12 @@ impl Floor {
         &self.drives[drive.as_usize()]
     }
 
-    /// The panel and the place of a slot.
+    /// Returns the position of a slot.
     pub(crate) fn slot(&self, slot: SlotIndex) -> Position {
         self.slots[slot.as_usize()].0
     }
 
-    /// The cell of a slot, counted over all panels.
+    /// Returns the cell of a slot, counted over all panels.
     pub(crate) fn cell(&self, slot: SlotIndex) -> usize {
         self.slots[slot.as_usize()].1 as usize
     }
@@ -102,12 +103,12 @@ impl Floor {
         self.columns() as usize * usize::from(self.shape.shelves_per_panel)
     }
 
-    /// The panel a shuttle is bound to.
+    /// Returns the panel a shuttle is bound to.
     pub(crate) const fn panel_of(&self, shuttle: ShuttleIndex) -> PanelIndex {
         PanelIndex::new(shuttle.get() / self.shape.shuttles_per_panel)
     }
 
-    /// Where a shuttle stands to serve a drive, coming from shelf `near`.
+    /// Returns where a shuttle stands to serve a drive, coming from shelf `near`.
     pub(crate) fn dock(&self, drive: DriveIndex, near: ShelfIndex) -> Position {
         let site = self.drive(drive);
         let shelf = near.get().clamp(site.shelves.start, site.shelves.end - 1);
@@ -122,7 +123,7 @@ impl Floor {
         }
     }
 
-    /// Where a shuttle waits before its first trip: spread over the shelves and the racks.
+    /// Returns where a shuttle waits before its first trip: spread over the shelves and the racks.
     pub(crate) fn start(&self, shuttle: ShuttleIndex) -> Position {
         let in_panel = u64::from(shuttle.get() % self.shape.shuttles_per_panel);
         let shelves = u64::from(self.shape.shelves_per_panel);
@@ -173,7 +174,7 @@ impl Floor {
     }
 }
 
-/// The shelves of a rack beside which a drive stands.
+/// Returns the shelves of a rack beside which a drive stands.
 const fn share(shelves: u16, drives: u16, drive: u16) -> Range<u16> {
     drive * shelves / drives..(drive + 1) * shelves / drives
 }

@@ -1,26 +1,26 @@
-//! Who gives way to whom, so that everyone arrives.
+//! Right of way: which shuttle gives way to which, so that all of them arrive.
 //!
-//! A shuttle whose next piece of way is not free claims the piece and waits. Whoever works there
-//! will be done; whoever waits there for it, or has nothing to do, is sent away:
+//! A shuttle whose next span is not free claims the span and waits. A shuttle that works there will
+//! be done; one that waits there for it, or has nothing to do, is sent away:
 //!
 //! ```text
 //!   9 wants along, 4 stands in its way      4 crabs to a free lane, or moves aside,
 //!   [ 9 ]=====>{      [ 4 ]     }    -->    or has the next one make room for it first
 //! ```
 //!
-//! Why nobody waits for ever (after PIBT, Okumura et al. 2019, priority inheritance on a graph in
-//! which every place has two ways out): of all shuttles on a trip one ranks highest. Its claim is
-//! entered by nobody else. Who is inside and works ends its operation, for none lasts for ever.
-//! Who is inside and stands is sent away, after whoever stands in its way out (`sidesteps.rs`):
-//! one step at a time, each of which brings the next nearer, while a claim keeps lower ranks out
-//! of the places that are needed for it. So the claim becomes free, and the shuttle gets nearer to
-//! its goal with each piece. With ranks by age of the trip (`RightOfWay::Age`) each trip ranks
-//! highest at last. With ranks by identifier (the paper's) the highest always arrives and lower
-//! ones when it rests.
+//! Why no shuttle waits forever (after PIBT, Okumura et al. 2019, priority inheritance on a graph
+//! in which every place has two ways out): of all shuttles on a trip one ranks highest. No other
+//! enters its claim. A shuttle that works inside the claim ends its operation, because no operation
+//! lasts forever. A shuttle that stands inside is sent away, after those in its way out
+//! (`sidesteps.rs`): one step at a time, each of which brings the next nearer, while a claim keeps
+//! lower ranks out of the places that are needed for it. So the claim becomes free, and the shuttle
+//! gets nearer to its goal with each span. With ranks by age of the trip (`RightOfWay::Age`) each
+//! trip eventually ranks highest. With ranks by identifier (the paper's) the highest always
+//! arrives, and lower ones when it is idle.
 //!
-//! That there is an order of steps for every crowd is not proven: the search gives up after a
-//! thousand looks. Lanes are two or more and at most a third of the places are taken
-//! ([`LibraryShape`]'s check), and with that it was found in thousands of random runs.
+//! It is not proven that every crowd has such an order of steps: the search gives up after a
+//! thousand attempts. There are two or more lanes, and at most a third of the places are taken
+//! ([`LibraryShape`]'s check); with that an order was found in thousands of random runs.
 //!
 //! [`LibraryShape`]: crate::LibraryShape
 
@@ -34,12 +34,12 @@ use crate::state::Travel;
 use crate::traffic::{Holder, Span};
 use crate::{Output, PanelIndex};
 
-/// Steps that may be made to clear a way, for the highest rank that waits and for others.
+/// Maximum steps to clear a way, for the highest rank that waits and for others.
 const STEPS_MAX_TOP: usize = 12;
 const STEPS_MAX: usize = 3;
 
 impl Library {
-    /// Notes that a shuttle waits for a piece of its way.
+    /// Blocks a shuttle on a span of its way.
     pub(crate) fn block(&mut self, index: ShuttleIndex, span: Span) {
         if let Some(is_new) = self.fleet.block(index, span, self.sequence.now()) {
             self.counters.waits += u64::from(is_new);
@@ -47,27 +47,27 @@ impl Library {
         }
     }
 
-    /// It goes on, or gave up.
+    /// Unblocks a shuttle, to go on or to give up.
     pub(crate) fn unblock(&mut self, index: ShuttleIndex) {
         if self.fleet.unblock(index) {
-            // A claim less: lower ranks may go.
+            // One claim less: lower ranks may go.
             self.dirty.panel(self.floor.panel_of(index));
         }
     }
 
-    /// Ends the trip of a shuttle, and what it waits for.
+    /// Ends the trip of a shuttle, and its wait.
     pub(crate) fn end_trip(&mut self, index: ShuttleIndex) -> Option<Trip> {
         self.unblock(index);
         self.fleet.end(index)
     }
 
-    /// Lets those that wait go on where they can, the highest rank first, and clears their way
-    /// where nobody else will.
+    /// Lets blocked shuttles go on where they can, the highest rank first, and clears their way
+    /// where nothing else will.
     pub(crate) fn retry_blocked(&mut self, panel: PanelIndex, out: &mut Outbox<Output>) {
         if self.fleet.blocked().is_empty() {
             return;
         }
-        // In room that is used again: somebody waits at nearly every event of a crowded panel.
+        // Reuses a buffer: on a crowded panel shuttles wait at nearly every event.
         let mut waiting = std::mem::take(&mut self.rooms.waiting);
         let blocked = self.fleet.blocked().iter().copied();
         let here = blocked.filter(|index| self.floor.panel_of(*index) == panel);
@@ -86,8 +86,8 @@ impl Library {
         (self.fleet.get(index).rank(), index.get())
     }
 
-    /// Sends away whoever stands in the way and would stand there for ever. `top` is the highest
-    /// rank that waits: it sends away all that stand there, so that it gets on whatever they do.
+    /// Sends away shuttles that would stand in the way forever. `top` is the highest rank that
+    /// waits: it sends away all that stand there, so that it gets on whatever they do.
     fn clear_way(
         &mut self,
         index: ShuttleIndex,
@@ -112,7 +112,7 @@ impl Library {
             }
             let Some(steps) = sidesteps(&self.floor, &self.fleet, order, other) else { continue };
             if steps.len() > 1 {
-                // One such at a time: two might undo each other's steps.
+                // Only one such sequence at a time: two might undo each other's steps.
                 order.steps = 1;
             }
             for step in &steps {
@@ -128,7 +128,7 @@ impl Library {
         self.rooms.standing = standing;
     }
 
-    /// Shuttles that hold part of a piece and do nothing about it themselves.
+    /// Collects the shuttles that hold part of a span and are not working.
     fn standing_in(&self, span: Span, me: ShuttleIndex, standing: &mut Vec<ShuttleIndex>) {
         let shuttles =
             self.fleet.traffic().holders(span, me.get()).filter_map(|holder| match holder {
@@ -159,7 +159,7 @@ impl Library {
                 .any(|next| !seen.contains(&next) && self.waits_for(next, other, seen))
     }
 
-    /// Sets a shuttle on its way out.
+    /// Sends a shuttle out of the way.
     fn make_way(&mut self, index: ShuttleIndex, to: Position, out: &mut Outbox<Output>) {
         self.counters.give_ways += 1;
         self.unblock(index);

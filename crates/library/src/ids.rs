@@ -1,5 +1,5 @@
-//! Names of the library's own things: requests, commands, panels, racks, shelves, zones, and
-//! places along the rails. Drives, shuttles, slots and platters have theirs in `units`.
+//! Identifiers of the library's own things: requests, commands, panels, racks, shelves, zones, and
+//! positions along the rails. Those of drives, shuttles, slots and platters are in `units`.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ macro_rules! name {
         pub struct $name($int);
 
         impl $name {
-            /// The name with this number.
+            /// Creates the identifier with this number.
             #[must_use]
             pub const fn new(number: $int) -> Self {
                 Self(number)
@@ -38,12 +38,13 @@ macro_rules! name {
 }
 
 name!(
-    /// One request to the library, numbered by whoever asks; free again once it is finished.
+    /// A request to the library, numbered by the requester; the number is free again once the
+    /// request is finished.
     RequestId,
     u64
 );
 name!(
-    /// One command of the controller, in the order given; never used twice.
+    /// A command of the controller, numbered in the order given; never reused.
     CommandId,
     u64
 );
@@ -75,7 +76,7 @@ name!(
 );
 
 impl RailPosition {
-    /// Meters between here and `other`.
+    /// Returns the meters between here and `other`.
     #[must_use]
     pub fn meters_to(self, other: Self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a rail is shorter than 2^53 micrometers")]
@@ -84,7 +85,7 @@ impl RailPosition {
     }
 }
 
-/// A machine, or a piece of rail, that can break.
+/// A machine or a section of rail that can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Machine {
@@ -92,13 +93,13 @@ pub enum Machine {
     Shuttle(ShuttleIndex),
     /// A read drive, with the platters inside.
     Drive(DriveIndex),
-    /// A piece of rail that no shuttle can pass or stand on.
+    /// A section of rail that no shuttle can pass or stand on.
     Rail {
         /// The panel.
         panel: PanelIndex,
         /// The shelf above the rail.
         shelf: ShelfIndex,
-        /// Where the piece begins.
+        /// Where the section begins.
         from: RailPosition,
         /// Where it ends.
         to: RailPosition,

@@ -1,14 +1,14 @@
-//! What must hold after every event. A violation is a bug of this crate (or of a driver that
-//! answers what it was not asked), so each is an assertion.
+//! The invariants that must hold after every event. A violation is a bug of this crate (or of a
+//! driver that answers a command it was not given), so each is an assertion.
 //!
 //! ```text
-//!   each part    that what it keeps is of one piece: Shelf, Group, Arrivals, Fleet, Drives, Zones
-//!   here         that the parts agree: who is where and what waits for what
+//!   each part    its own state is consistent: Shelf, Group, Arrivals, Fleet, Drives, Zones
+//!   here         the parts agree: where everything is and what waits for what
 //!   machines.rs  commands, trips, charging, work left undone
 //! ```
 //!
-//! Each rule is worked out once more from the state, never with the code that maintains it, except
-//! where the question is just that: whether somebody idle would find work.
+//! Each rule is recomputed from the state, never with the code that maintains it, except where that
+//! is the question: whether an idle machine would find work.
 
 mod machines;
 
@@ -41,13 +41,13 @@ impl Library {
         self.check_age_bound();
     }
 
-    /// What the shuttles carry from where to where.
+    /// Returns the errands of all shuttles.
     fn errands(&self) -> impl Iterator<Item = (ShuttleIndex, Errand)> {
         let shuttles = self.fleet.indexed();
         shuttles.filter_map(|(index, shuttle)| shuttle.errand().map(|errand| (index, errand)))
     }
 
-    /// Every platter is in exactly one place, and that place knows it.
+    /// Asserts that every platter is in exactly one place, and that the place knows it.
     fn check_places(&self) {
         let mut held: BTreeMap<PlatterKey, Place> = BTreeMap::new();
         let mut hold = |key: PlatterKey, place: Place| {
@@ -89,7 +89,8 @@ impl Library {
         assert!(held.is_empty(), "somebody holds platters that nobody knows: {held:?}");
     }
 
-    /// A spare slot holds a platter or expects one, and no platter lives in it.
+    /// Asserts that a spare slot in use holds a platter or expects one, and that no platter lives
+    /// in it.
     fn check_spares(&self) {
         let mut expected: BTreeMap<SlotIndex, PlatterKey> = BTreeMap::new();
         for (_, errand) in self.errands() {
@@ -108,7 +109,8 @@ impl Library {
         self.shelf.check(&expected);
     }
 
-    /// Each platter waits in the queue of its place exactly if something can fetch it there.
+    /// Asserts that each platter waits in the queue of its place exactly if something can fetch it
+    /// there.
     fn check_queues(&self) {
         let panels = usize::from(self.shape().panels);
         let mut groups = vec![(BTreeSet::new(), 0); self.partitions.groups().len()];
@@ -139,7 +141,7 @@ impl Library {
         assert!(most <= EJECT_BAY_PLATTERS_MAX, "an eject bay overflows");
     }
 
-    /// The queue a platter has to wait in, worked out once more.
+    /// Recomputes the queue a platter has to wait in.
     fn queue_of(&self, platter: &Platter) -> Option<(Queue, Age)> {
         let oldest = platter.reads().iter().map(|read| read.age).min();
         match (platter.claim(), platter.place(), platter.stage()) {
@@ -156,8 +158,8 @@ impl Library {
         }
     }
 
-    /// Where customers may have both slots, a slot is kept for each new platter that waits, or no
-    /// drive is without one.
+    /// Asserts that, where customers may have both slots, a slot is kept for each new platter that
+    /// waits, or every free drive keeps one.
     fn check_pace(&self) {
         for panel in (0..self.shape().panels).map(PanelIndex::new) {
             let works = |(at, drive): &(DriveIndex, &Drive)| {
@@ -180,7 +182,7 @@ impl Library {
         }
     }
 
-    /// Each request is in exactly one state.
+    /// Asserts that each request is in exactly one state.
     fn check_requests(&self) {
         assert!(self.requests.len() <= REQUESTS_MAX, "too many requests");
         let mut states: Vec<(RequestId, PlatterKey)> = Vec::new();

@@ -1,9 +1,10 @@
-//! The glass library's controller: which shuttle carries which platter to which drive, and when.
+//! The controller of the glass library: which shuttle carries which platter to which drive, and
+//! when.
 //!
 //! The library is a state machine without clock, thread, file or random source
-//! ([`fulgurite_units::Controller`]): events in, outputs out, time handed over. A driver carries
-//! the outputs out - the archive's live driver with real files and emulated mechanics, the twin
-//! with scheduled completions - and answers each command with one event.
+//! ([`fulgurite_units::Controller`]): events in, outputs out, time passed in. A driver carries out
+//! the outputs - the archive's live driver with real files and emulated mechanics, the twin with
+//! scheduled completions - and answers each command with one event.
 //!
 //! ```text
 //!   archive -- Read, Verify, Store, Cancel --> Library::step --> Output::Do(Command) --> driver
@@ -14,14 +15,14 @@
 //!
 //! How it decides is a value, [`Policy`]: the paper's (oldest first, one partition of the panel per
 //! shuttle, verification in the second slot; Silica, sections 3.1, 4.1 and 6), its baselines, and
-//! the product's own. Whatever the policy, no two shuttles are ever in one place, all requests of a
+//! the product's own. Under every policy no two shuttles are ever in one place, all requests for a
 //! mounted platter are served before it leaves, and every platter goes back to its own slot.
 //!
 //! # A driver
 //!
-//! Gives events one at a time with a clock that does not run backwards, carries out every command
-//! and answers it once, in any order and at any later time. This one has machines that take no
-//! time; a live driver waits [`Mechanics::duration`], and reads real tracks for `Read` and
+//! A driver gives events one at a time with a clock that does not run backwards, carries out every
+//! command and answers it once, in any order and at any later time. The one below has machines that
+//! take no time; a live driver waits [`Mechanics::duration`], and reads real tracks for `Read` and
 //! `VerifyPass`, before it answers.
 //!
 //! ```
@@ -56,13 +57,12 @@
 //! # Ok::<(), fulgurite_library::Error>(())
 //! ```
 //!
-//! What it is not: it knows no bytes, no objects and no sets, and it does not choose slots. The
-//! durations of the real prototype are in [`Mechanics`], which the drivers use and the controller
-//! never sees.
+//! What it is not: it knows no bytes, objects or sets, and it does not choose slots. The durations
+//! of the real prototype are in [`Mechanics`], which the drivers use and the controller never sees.
 //!
-//! Air gap: a written platter cannot be carried to the write drive, because no value says so. A
-//! shuttle picks from a [`Source`] and places at a [`Destination`], and only the source has an
-//! eject bay; nothing has a write drive.
+//! Air gap: no command can carry a written platter to the write drive, because no value expresses
+//! it. A shuttle picks from a [`Source`] and places at a [`Destination`]; only the source has an
+//! eject bay, and neither has a write drive.
 
 mod action;
 mod arrivals;

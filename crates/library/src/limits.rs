@@ -1,39 +1,39 @@
-//! Every limit of the library, by name. What goes over a limit is answered with a rejection, never
-//! dropped and never queued without end.
+//! All limits of the library, by name. Anything over a limit is rejected, never dropped and never
+//! queued without bound.
 
 use fulgurite_units::Duration;
 
-/// Requests accepted and not finished, of all kinds. A million is two orders more than the paper's
-/// heaviest half day (4.3 reads a second over a tail of 2.8 h are 43,000).
+/// Requests accepted and not finished, of all kinds. A million is two orders of magnitude more than
+/// the paper's heaviest half day (4.3 reads a second over a tail of 2.8 h are 43,000).
 pub const REQUESTS_MAX: usize = 1 << 20;
 
-/// Written platters of one panel that wait in its eject bay. Assumed: more than ten platter-sets
-/// of 16+3, so that a seal never waits for the library to empty the bay.
+/// Written platters of one panel that wait in its eject bay. Assumed: more than ten platter-sets of
+/// 16+3, so that sealing never waits for the library to empty the bay.
 pub const EJECT_BAY_PLATTERS_MAX: usize = 256;
 
-/// Reads served in one visit of a platter before it has to go home, so that one platter that is
-/// asked for without pause does not keep a drive from all others.
+/// Reads served in one visit of a platter before it has to go home, so that a platter with an
+/// endless stream of reads does not keep a drive from all others.
 pub const READS_PER_VISIT_MAX: u32 = 1024;
 
-/// Fetches for customers a shuttle makes in a row while a new platter waits for it.
+/// Customer fetches that a shuttle makes in a row while a new platter waits for it.
 pub const FETCHES_IN_A_ROW_MAX: u32 = 16;
 
-/// The least time until it is worked out again whether verification is in time, if nothing happens.
+/// Minimum interval between two checks of whether verification is in time, if nothing happens.
 pub const PACE_LOOK: Duration = Duration::from_secs(60);
 
-/// Of the time a new platter has, what is kept for what cannot be foreseen, percent: a quarter of
-/// an hour of a day.
+/// Reserve for the unforeseen, in percent of the time a new platter has: a quarter of an hour of a
+/// day.
 pub const VERIFY_RESERVE_PERCENT: u64 = 1;
 
-/// Of the time a new platter has, by how much it may be late although its drive does nothing else,
-/// percent: with more it cannot be helped, and customers do not wait for it.
+/// How late a new platter may be although its drive does nothing else, in percent of the time it
+/// has. A later one cannot be helped, and customers do not wait for it.
 pub const VERIFY_TOO_LATE_PERCENT: u64 = 5;
 
-/// Of the drives of a panel, how many may do nothing but verify at once, percent.
+/// Share of the drives of a panel that may only verify at once, percent.
 pub const INSIST_SHARE_PERCENT: usize = 50;
 
-/// New platters that wait outside of drives, in percent of the drives of the panel, from which on
-/// it does not keep up, and no drive does nothing but verify.
+/// New platters that wait outside the drives, in percent of the drives of the panel, from which the
+/// panel does not keep up and no drive only verifies.
 pub const VERIFY_BEHIND_PERCENT: usize = 25;
 
 /// Sides of a library.
@@ -51,43 +51,43 @@ pub const SLOTS_MAX: u32 = 1 << 24;
 /// Crabs away from its goal a shuttle makes on one way to get around others, before it waits.
 pub const STRAYS_MAX: u32 = 2;
 
-/// Micrometers between two reports of a shuttle on its way.
+/// Distance between two position reports of a moving shuttle, in micrometers.
 pub const REPORT_UM: u64 = 600_000;
 
 /// How long a shuttle waits before it claims its way against lower ranks.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A piece of charging, after which the controller looks again: nobody waits longer for a charging
-/// point or for a shuttle that charges.
+/// Length of a charging interval, after which the controller decides again: no errand waits longer
+/// for a shuttle that charges.
 pub const CHARGE_PIECE: Duration = Duration::from_secs(60);
 
-/// Percent a battery must lack for a shuttle that is not low to go to a charging point: with less,
-/// shuttles that only make way for each other there would charge for that without end.
+/// Percent a battery must lack before a shuttle that is not low goes to a charging point. With
+/// less, shuttles that only make way for each other there would charge for that without end.
 pub const TOP_UP_PERCENT: u8 = 10;
 
 /// A full battery.
 pub const BATTERY_PERCENT_MAX: u8 = 100;
 
-/// Work a fetch means, in milliseconds: about one cycle of a shuttle.
+/// Work of a fetch, in milliseconds: about one cycle of a shuttle.
 pub const LOAD_FETCH_MS: u64 = 45_000;
 
-/// Work a track means, in milliseconds: 20 MB at 60 MB/s.
+/// Work of reading a track, in milliseconds: 20 MB at 60 MB/s.
 pub const LOAD_TRACK_MS: u64 = 333;
 
-/// Load each cell counts for without any, so that none is nobody's.
+/// Base load of each cell, so that every cell belongs to a group.
 pub const LOAD_BASE_MS: u64 = 5_000;
 
-/// Load of a group, in percent of the mean, from which on borders are moved,
+/// Load of a group, in percent of the mean, from which boundaries are moved,
 pub const UNEVEN_PERCENT: u64 = 150;
 
-/// and fetches it has to have more than that.
+/// and number of fetches by which it must exceed that.
 pub const UNEVEN_FETCHES: u64 = 10;
 
-/// Wait of the oldest read of a neighbor, in percent of a group's own, from which on a shuttle
-/// fetches for the neighbor first,
+/// Wait of a neighbor's oldest read, in percent of the group's own, from which a shuttle fetches
+/// for the neighbor first,
 pub const LONGER_WAIT_PERCENT: u64 = 120;
 
-/// and how much longer than that it has to be.
+/// and how much longer than that it must be.
 pub const LONGER_WAIT: Duration = Duration::from_secs(600);
 
 /// Slots of a read drive.

@@ -1,13 +1,14 @@
-//! What each cell had to do lately, in milliseconds of work: by this the borders are drawn.
+//! The recent load of each cell, in milliseconds of work, from which partition boundaries are
+//! drawn.
 //!
-//! It is halved after each interval, so that what came long ago counts for little. Not here: when
-//! borders are moved, and to where (`balance.rs`, `partition.rs`).
+//! It is halved after each interval, so that old load counts for little. Not here: when boundaries
+//! are moved, and to where (`balance.rs`, `partition.rs`).
 
 use fulgurite_units::{Duration, Instant};
 
 use crate::limits::LOAD_BASE_MS;
 
-/// The work that came for each cell.
+/// The load of each cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     cells: Vec<u64>,
@@ -23,22 +24,22 @@ impl Load {
         self.cells[cell] = self.cells[cell].saturating_add(load_ms);
     }
 
-    /// Of each cell.
+    /// The load of each cell.
     pub(crate) fn cells(&self) -> &[u64] {
         &self.cells
     }
 
-    /// What each cell counts for when borders are drawn: one without reads has its worth too.
+    /// Returns the weight of each cell when boundaries are drawn: a cell without reads counts too.
     pub(crate) fn weights(&self) -> Vec<u64> {
         self.cells.iter().map(|load| load + LOAD_BASE_MS).collect()
     }
 
-    /// Whether an interval has passed since it was halved.
+    /// Whether an interval has passed since the load was halved.
     pub(crate) fn is_due(&self, now: Instant, interval: Duration) -> bool {
         now.since(self.halved) >= interval
     }
 
-    /// What came lately counts for half from now on.
+    /// Halves the load, so that older work counts for less.
     pub(crate) fn halve(&mut self, now: Instant) {
         self.cells.iter_mut().for_each(|load| *load /= 2);
         self.halved = now;

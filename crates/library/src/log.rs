@@ -1,4 +1,4 @@
-//! The event log: everything a library was told and everything it decided, as text.
+//! The event log: every event that a library received and every decision it made, as text.
 //!
 //! ```text
 //! driver --event--> Library --outputs--> driver          file --LogReader--> Replayer
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! The controller is a function of its shape, its policy and its events, so the log of a live
-//! library can be played again: [`replay()`] holds every decision against what was decided then.
-//! The format, one JSON object a line, is described in `docs/formats/library-log.md`.
+//! library can be replayed: [`replay()`] compares every decision with the logged one. The format,
+//! one JSON object per line, is described in `docs/formats/library-log.md`.
 //!
-//! What it is not: a journal. Nothing is read back at a start, and a library without a log works
-//! the same. No files here either: a source or a sink is handed in.
+//! What it is not: a journal. Nothing is read back at a start, and a library works the same without
+//! a log. It opens no files either: the caller passes in a source or a sink.
 
 mod error;
 mod reader;
@@ -30,13 +30,13 @@ pub use reader::LogReader;
 pub use replay::{Divergence, Replay, ReplayedStep, Replayer, replay};
 pub use writer::LogWriter;
 
-/// The name in the first line.
+/// The format in the first line.
 pub const FORMAT: &str = "fulgurite-library-log";
 /// The version in the first line.
 pub const VERSION: u32 = 1;
-/// Bytes of a line, at most. The longest rejection needs less than a thousand.
+/// Maximum bytes of a line. The longest rejection needs less than a thousand.
 pub const LINE_BYTES_MAX: usize = 16 << 10;
-/// Times of a log are below this, so that no deadline goes over the end of time.
+/// Times of a log are below this, so that no deadline overflows.
 const NANOS_MAX: u64 = 1 << 63;
 
 /// The first line.
@@ -49,14 +49,14 @@ struct Header {
     policy: Policy,
 }
 
-/// What the first line of any version has.
+/// The fields that the first line of any version has.
 #[derive(Debug, Deserialize)]
 struct AnyHeader {
     format: String,
     version: u32,
 }
 
-/// One further line: a time, and one of the others.
+/// One further line: a time, and exactly one of the other fields.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -69,13 +69,13 @@ struct Line {
     end: Option<End>,
 }
 
-/// Why whoever wrote a log wrote no more, in its last line.
+/// Why a log ended, in its last line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// The library was stopped.
     Stopped,
-    /// The log had reached its limit; the library went on without.
+    /// The log had reached its limit; the library went on without it.
     Full,
 }
 
@@ -83,11 +83,11 @@ pub enum End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// With a line that says so.
+    /// With an end line.
     End(End),
-    /// After a whole line: it is still being written, or its writer died.
+    /// After a whole line: the log is still being written, or its writer died.
     Open,
-    /// In the middle of this line, which is left out: its writer died.
+    /// In the middle of this line, which is ignored: the writer died.
     Cut {
         /// The line, from 1.
         line: u64,
@@ -105,22 +105,22 @@ impl fmt::Display for Ending {
     }
 }
 
-/// One line of a log behind the first.
+/// One line of a log after the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The line, from 1.
     pub line: u64,
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// What.
+    /// The content.
     pub what: Logged,
 }
 
 /// What a line holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Logged {
-    /// The library was told this.
+    /// An event that the library received.
     Event(Event),
-    /// It answered this to the event before.
+    /// An output of the library for the event before it.
     Output(Output),
 }

@@ -1,9 +1,9 @@
 //! How long each mechanical operation takes, after the prototype of Silica section 7.1.
 //!
 //! Pure: an operation and a random stream give a duration. Both drivers use it: the live one to
-//! emulate machines that are not there, the twin to schedule completions. The controller never
-//! sees it. Values the paper states are marked "given"; the others only appear in its figures and
-//! are assumed so that the paper's travel tails come out (29.4 s at the 99.9th percentile in a
+//! emulate machines that do not exist, the twin to schedule completions. The controller never sees
+//! it. Values the paper states are marked "given"; the others only appear in its figures and are
+//! assumed so that the paper's travel tails come out (29.4 s at the 99.9th percentile in a
 //! partition, section 7.5).
 
 use fulgurite_units::{ByteCount, Duration, RandomStream};
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::limits::CHARGE_PIECE;
 use crate::{Action, Error, TrackSpan};
 
-/// Chances and seek times in s. The median of 0.6 and the maximum of 2 are given; the others are
-/// assumed.
+/// Quantiles of the seek time, in s. The median of 0.6 and the maximum of 2 are given; the others
+/// are assumed.
 const SEEK: [(f64, f64); 7] =
     [(0.0, 0.1), (0.25, 0.42), (0.5, 0.6), (0.75, 0.82), (0.95, 1.25), (0.995, 1.7), (1.0, 2.0)];
 
-/// What the machines need for each operation; every value has a name and a source.
+/// The timing parameters of the machines; every value has a name and a source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MechanicsParameters {
@@ -31,13 +31,13 @@ pub struct MechanicsParameters {
     pub crab_fast_share: f64,
     /// Fastest crab, in s. Given: 88 ms below the slowest.
     pub crab_min: f64,
-    /// What a fast crab stays below, in s. Given.
+    /// Upper bound of a fast crab, in s. Given.
     pub crab_fast_max: f64,
     /// Slowest crab, in s. Given.
     pub crab_max: f64,
     /// Mean time to place a platter, in s. Assumed: "a few seconds" in a figure.
     pub place: f64,
-    /// What a pick takes more than a place, in s. Given.
+    /// Extra time of a pick over a place, in s. Given.
     pub pick_extra: f64,
     /// Spread of pick and place around their means, as a share. Assumed.
     pub handling_spread: f64,
@@ -64,7 +64,7 @@ impl MechanicsParameters {
         switch: 1.0,
     };
 
-    /// Checks that each is a time or a share.
+    /// Checks that each parameter is a time or a share.
     ///
     /// # Errors
     /// Names the first that is not.
@@ -93,7 +93,8 @@ impl MechanicsParameters {
         }
     }
 
-    /// Seconds for a trapezoid of speed over `meters`; a triangle when top speed is never reached.
+    /// Returns the seconds to travel `meters` with a trapezoidal speed profile; triangular if top
+    /// speed is never reached.
     #[must_use]
     pub fn travel(&self, meters: f64) -> f64 {
         if meters >= self.speed * self.speed / self.acceleration {
@@ -103,8 +104,8 @@ impl MechanicsParameters {
         }
     }
 
-    /// Seconds into a motion over `meters` after which `part` of them are behind it, as long as it
-    /// does not slow down yet; `None` later.
+    /// Returns the seconds into a motion over `meters` after which `part` meters are behind it;
+    /// `None` once it slows down.
     #[must_use]
     pub fn passes(&self, meters: f64, part: f64) -> Option<f64> {
         let to_speed = self.speed * self.speed / (2.0 * self.acceleration);
@@ -139,7 +140,7 @@ impl Default for MechanicsParameters {
     }
 }
 
-/// The machines' timing: the mechanics with a read throughput and a track size.
+/// The timing of the machines: the mechanics with a read throughput and a track size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mechanics {
     parameters: MechanicsParameters,
@@ -149,25 +150,25 @@ pub struct Mechanics {
 }
 
 impl Mechanics {
-    /// The paper's mechanics, reading tracks of `track_size` with drives of `throughput`.
+    /// Creates the paper's mechanics, reading tracks of `track_size` with drives of `throughput`.
     #[must_use]
     pub const fn new(throughput: Throughput, track_size: ByteCount) -> Self {
         Self { parameters: MechanicsParameters::PAPER, throughput, track_size, time_scale: 1.0 }
     }
 
-    /// Other mechanics.
+    /// Replaces the parameters.
     #[must_use]
     pub const fn with_parameters(self, parameters: MechanicsParameters) -> Self {
         Self { parameters, ..self }
     }
 
-    /// Machines that need so many seconds for each second of these; at 0 they need none.
+    /// Multiplies all durations by `time_scale`; at 0 the machines take no time.
     #[must_use]
     pub const fn with_time_scale(self, time_scale: f64) -> Self {
         Self { time_scale, ..self }
     }
 
-    /// As long as `duration` takes on this scale.
+    /// Returns `duration` on this time scale.
     fn scaled(&self, duration: Duration) -> Duration {
         if self.time_scale.to_bits() == 1.0_f64.to_bits() {
             return duration;
@@ -175,8 +176,8 @@ impl Mechanics {
         Duration::from_secs_f64(duration.as_secs_f64() * self.time_scale)
     }
 
-    /// How long one execution of `action` takes. Draws the same number of values for the same kind
-    /// of action, so that streams stay aligned.
+    /// Returns how long one execution of `action` takes. Draws the same number of values for the
+    /// same kind of action, so that streams stay aligned.
     #[must_use]
     pub fn duration(&self, action: &Action, random: &mut RandomStream) -> Duration {
         let with = &self.parameters;
@@ -196,7 +197,7 @@ impl Mechanics {
         self.scaled(Duration::from_secs_f64(seconds))
     }
 
-    /// When a motion over `meters` has `part` of them behind it, see
+    /// Returns when a motion over `meters` has `part` of them behind it, see
     /// [`MechanicsParameters::passes`].
     #[must_use]
     pub fn passes(&self, meters: f64, part: f64) -> Option<Duration> {
@@ -204,10 +205,11 @@ impl Mechanics {
         Some(self.scaled(Duration::from_secs_f64(seconds)))
     }
 
-    /// How long a drive reads these tracks. A halted pass ends at a multiple of one track's time.
+    /// Returns how long a drive reads these tracks. A halted pass ends at a multiple of one track's
+    /// time.
     #[must_use]
     pub fn read(&self, tracks: TrackSpan) -> Duration {
-        // Up to 18 GB in 64 bits, for wider divisions are slow.
+        // 64 bits are enough up to 18 GB, and wider divisions are slow.
         let count = u64::from(tracks.track_count);
         let per_second = self.throughput.bytes_per_second();
         let bytes = count.checked_mul(self.track_size.get());
@@ -234,7 +236,7 @@ impl Throughput {
     /// The drives the paper settles on: 60 MB/s.
     pub const PAPER: Self = Self(60);
 
-    /// `megabytes` of 1,000,000 bytes per second.
+    /// Creates a throughput of `megabytes` of 1,000,000 bytes per second.
     ///
     /// # Errors
     /// When no drive has this throughput.
@@ -265,7 +267,7 @@ impl From<Throughput> for u32 {
     }
 }
 
-/// The seek time below which a share `unit` of all seeks stay, linear between the points.
+/// Returns the seek time at the quantile `unit`, linear between the points.
 fn seek(unit: f64) -> f64 {
     let above = SEEK.iter().position(|&(share, _)| unit < share).unwrap_or(SEEK.len() - 1);
     let ((low, from), (high, to)) = (SEEK[above.max(1) - 1], SEEK[above.max(1)]);

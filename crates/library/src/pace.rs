@@ -1,24 +1,24 @@
-//! What is known of the time that verification takes, and when to look at it again.
+//! Estimates of how long verification takes, and when to recompute them.
 //!
-//! Not here: what is decided by it (`verification.rs`).
+//! Not here: what is decided from them (`verification.rs`).
 
 use fulgurite_units::{Duration, Instant};
 
 use crate::limits::LOAD_TRACK_MS;
 
-/// Tracks a pass must have read to say how long one takes.
+/// Tracks that a pass must have read to update the estimate.
 const TRACKS_TOLD_MIN: u32 = 16;
-/// What one is believed to take at most: a minute, which is more than any drive needs.
+/// Upper bound of the estimate for a track: a minute, which is more than any drive needs.
 const TRACK_NS_MAX: u64 = 60_000_000_000;
 
-/// What is known of the time that verification takes and has.
+/// What is known of the time that verification needs and has.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     looked: Instant,
     is_due: bool,
-    /// When time alone changes something.
+    /// When the passage of time alone changes something.
     next: Option<Instant>,
-    /// Nanoseconds a track needed in the passes seen.
+    /// Nanoseconds per track, estimated from past passes.
     track_ns: u64,
 }
 
@@ -32,44 +32,44 @@ impl Pace {
         }
     }
 
-    /// Whether something has changed since it was worked out.
+    /// Whether something has changed since the last computation.
     #[inline]
     pub(crate) const fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// When time alone changes something.
+    /// When the passage of time alone changes something.
     #[inline]
     pub(crate) const fn next(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Nanoseconds a track needed in the passes seen.
+    /// Nanoseconds per track, estimated from past passes.
     pub(crate) const fn track_ns(&self) -> u64 {
         self.track_ns
     }
 
-    /// Whether it was worked out at this moment, and nothing has changed since.
+    /// Whether the pace was computed at this moment, and nothing has changed since.
     pub(crate) fn was_looked_at(&self, now: Instant) -> bool {
         self.looked == now && !self.is_due
     }
 
-    /// Something has changed.
+    /// Records that something has changed.
     pub(crate) const fn note(&mut self) {
         self.is_due = true;
     }
 
-    /// It is worked out now.
+    /// Records that the pace is computed now.
     pub(crate) const fn look(&mut self, now: Instant) {
         (self.is_due, self.looked, self.next) = (false, now, None);
     }
 
-    /// Time alone changes something then, or before.
+    /// Sets when the passage of time changes something, unless it is set to an earlier time.
     pub(crate) fn wake(&mut self, at: Option<Instant>) {
         self.next = [self.next, at].into_iter().flatten().min();
     }
 
-    /// A pass read that many tracks.
+    /// Updates the estimate from a pass that read this many tracks.
     pub(crate) fn learn(&mut self, took: Duration, tracks: u32) {
         if tracks >= TRACKS_TOLD_MIN {
             let track_ns = (took.as_nanos() / u64::from(tracks)).min(TRACK_NS_MAX);

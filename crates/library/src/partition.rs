@@ -7,11 +7,11 @@
 //!                                        ####################
 //! ```
 //!
-//! A panel is cut into a left and a right side, each with the read racks of its end, and each side
-//! into runs of cells, one a shuttle. With equal weights runs are whole shelves, the paper's
-//! rectangles; where the load differs so much that whole shelves would be unfair, or shuttles are
-//! more than shelves, they are of equal weight and end inside a shelf. That two runs share a shelf
-//! costs some waiting but is no danger: `traffic.rs` keeps every pair of shuttles apart.
+//! A panel is divided into a left and a right side, each with the read racks of its end, and each
+//! side into runs of cells, one per shuttle. With equal weights runs are whole shelves, the paper's
+//! rectangles. Where the load differs so much that whole shelves would be unfair, or there are more
+//! shuttles than shelves, runs have equal weight and end inside a shelf. Two runs that share a
+//! shelf cost some waiting but are safe: `traffic.rs` keeps every pair of shuttles apart.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::state::{Age, PlatterKey};
 use crate::waitlist::Waitlist;
 use crate::{Movement, PanelIndex};
 
-/// Some cells with the shuttles and drives that serve them.
+/// A set of cells with the shuttles and drives that serve them.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     panel: PanelIndex,
@@ -32,23 +32,23 @@ pub(crate) struct Group {
     drives: Vec<DriveIndex>,
     /// Platters that wait in their slots to be fetched, most urgent first.
     queue: Waitlist,
-    /// Tracks wanted of them.
+    /// Tracks wanted of the waiting platters.
     backlog_tracks: u64,
     /// Fetches made since it last moved a new platter.
     fetches_in_a_row: u32,
-    /// Platters up to this age are served, the nearest first, before others.
+    /// End of the batch: platters up to this age are served, the nearest first, before others.
     batch_end: Age,
     batch_began: Instant,
 }
 
-/// Who serves what.
+/// Which group serves which cells, shuttles and drives.
 #[derive(Clone, Debug)]
 pub(crate) struct Partitions {
     groups: Vec<Group>,
     group_of_cell: Vec<u16>,
     group_of_shuttle: Vec<u16>,
     groups_of_drive: Vec<Vec<u16>>,
-    /// The groups of each panel, which are neighbors.
+    /// The groups of each panel, which are contiguous.
     groups_of_panel: Vec<Range<u16>>,
 }
 
@@ -71,7 +71,7 @@ impl Group {
         &self.queue
     }
 
-    /// Tracks wanted of them.
+    /// Tracks wanted of the waiting platters.
     pub(crate) const fn backlog_tracks(&self) -> u64 {
         self.backlog_tracks
     }
@@ -81,7 +81,7 @@ impl Group {
         self.fetches_in_a_row
     }
 
-    /// Platters up to this age are served, the nearest first, before others.
+    /// End of the batch: platters up to this age are served, the nearest first, before others.
     pub(crate) const fn batch_end(&self) -> Age {
         self.batch_end
     }
@@ -90,8 +90,8 @@ impl Group {
         self.batch_began
     }
 
-    /// A number that is lower the more urgent the first platter is that waits, and highest where
-    /// none does: the due time, and the sequence above 16 bits that are 0 where one does.
+    /// Returns a number that is lower the more urgent the first waiting platter is, and highest if
+    /// none waits: the due time, then the sequence, then 16 bits that are 0.
     pub(crate) fn urgency(&self) -> u128 {
         let age = self.queue.first().map(|(age, _)| age);
         age.map_or(u128::MAX << GROUP_BITS, |age| {
@@ -99,65 +99,65 @@ impl Group {
         })
     }
 
-    /// A platter waits for it, of which so many tracks are wanted.
+    /// Adds a waiting platter, of which this many tracks are wanted.
     pub(crate) fn join(&mut self, age: Age, key: PlatterKey, tracks: u64) {
         self.queue.insert((age, key));
         self.backlog_tracks += tracks;
     }
 
-    /// A platter does not wait for it any more.
+    /// Removes a platter that no longer waits.
     pub(crate) fn leave(&mut self, age: Age, key: PlatterKey, tracks: u64) {
         let listed = self.queue.remove(&(age, key));
         assert!(listed, "a platter waits where it says");
         self.backlog_tracks -= tracks;
     }
 
-    /// More tracks are wanted of a platter that waits.
+    /// Adds wanted tracks of a waiting platter.
     pub(crate) const fn want(&mut self, tracks: u64) {
         self.backlog_tracks += tracks;
     }
 
-    /// Fewer tracks are wanted of a platter that waits.
+    /// Subtracts wanted tracks of a waiting platter.
     pub(crate) const fn want_no_more(&mut self, tracks: u64) {
         self.backlog_tracks -= tracks;
     }
 
-    /// Platters up to this age are a batch from now on.
+    /// Starts a batch of the platters up to this age.
     pub(crate) const fn begin_batch(&mut self, end: Age, now: Instant) {
         (self.batch_end, self.batch_began) = (end, now);
     }
 
-    /// The batch ends here, if it did not end before.
+    /// Ends the batch here, if it did not end before.
     pub(crate) fn end_batch(&mut self, end: Age) {
         self.batch_end = self.batch_end.min(end);
     }
 
-    /// It fetched once more; what counts is how often, while a new platter waits.
+    /// Counts a fetch made while a new platter waits; otherwise resets the count.
     pub(crate) const fn count_fetch(&mut self, new_waits: bool) {
         self.fetches_in_a_row = if new_waits { self.fetches_in_a_row + 1 } else { 0 };
     }
 
-    /// Takes over what another did that one of its shuttles was in.
+    /// Takes over the fetch count of a group that had one of its shuttles.
     fn follow(&mut self, other: &Self) {
         self.fetches_in_a_row = self.fetches_in_a_row.max(other.fetches_in_a_row);
     }
 
-    /// These wait for it, and so many tracks are wanted of them.
+    /// Asserts which platters wait, and how many tracks are wanted of them.
     pub(crate) fn check(&self, waiting: &BTreeSet<(Age, PlatterKey)>, tracks: u64) {
         assert!(waiting.iter().eq(&self.queue), "a group knows who waits for it");
         assert_eq!(tracks, self.backlog_tracks, "a group knows its backlog");
     }
 }
 
-/// Bits of the number of a group.
+/// Bits of a group number.
 pub(crate) const GROUP_BITS: u32 = u16::BITS;
 
-/// A group of no shuttle: broken ones are in none.
+/// The group of a shuttle that is in none, because it is broken.
 const NO_GROUP: u16 = u16::MAX;
 
 impl Partitions {
-    /// Cuts the panels by weight. `weights` has one entry a cell; broken shuttles and drives get
-    /// nothing to do.
+    /// Partitions the panels by weight. `weights` has one entry per cell; broken shuttles and
+    /// drives get nothing to do.
     pub(crate) fn new(
         floor: &Floor,
         movement: Movement,
@@ -195,23 +195,23 @@ impl Partitions {
         partitions
     }
 
-    /// Who serves a slot.
+    /// Returns the group that serves a slot.
     pub(crate) fn of_slot(&self, floor: &Floor, slot: SlotIndex) -> u16 {
         self.group_of_cell[floor.cell(slot)]
     }
 
-    /// Who serves a cell.
+    /// Returns the group that serves a cell.
     pub(crate) fn of_cell(&self, cell: usize) -> u16 {
         self.group_of_cell[cell]
     }
 
-    /// The group of a shuttle, if it works.
+    /// Returns the group of a shuttle, if it works.
     pub(crate) fn of_shuttle(&self, shuttle: ShuttleIndex) -> Option<u16> {
         let group = self.group_of_shuttle[shuttle.as_usize()];
         (group != NO_GROUP).then_some(group)
     }
 
-    /// The groups that use a drive.
+    /// Returns the groups that use a drive.
     pub(crate) fn of_drive(&self, drive: DriveIndex) -> &[u16] {
         &self.groups_of_drive[drive.as_usize()]
     }
@@ -225,7 +225,7 @@ impl Partitions {
         u16::try_from(self.groups.len()).unwrap_or(NO_GROUP)
     }
 
-    /// New groups go on where those were that had their shuttles.
+    /// Carries fetch counts over to the new groups of the same shuttles.
     pub(crate) fn follow(&mut self, old: &Self) {
         for group in &old.groups {
             for shuttle in &group.shuttles {
@@ -245,7 +245,7 @@ impl Partitions {
         &mut self.groups[usize::from(index)]
     }
 
-    /// The groups of a panel.
+    /// Returns the groups of a panel.
     pub(crate) fn of_panel(&self, panel: PanelIndex) -> Range<u16> {
         self.groups_of_panel[usize::from(panel.get())].clone()
     }
@@ -263,7 +263,8 @@ impl Partitions {
         self.group_of_cell[first..first + cells].fill(index);
     }
 
-    /// One group for all panels: without shuttles, nothing binds a platter to its panel.
+    /// Adds drives to the one group of all panels: without shuttles, nothing binds a platter to its
+    /// panel.
     fn add_everything(&mut self, panel: PanelIndex, drives: Vec<DriveIndex>) {
         if self.groups.is_empty() {
             self.add(panel, Vec::new(), drives);
@@ -348,7 +349,8 @@ impl Partitions {
     }
 }
 
-/// The first column of the right side, so that the left has its shuttles' share of the weight.
+/// Returns the first column of the right side, so that the left has its shuttles' share of the
+/// weight.
 fn cut_column(weights: &[u64], columns: usize, left: usize, shuttles: usize) -> usize {
     if left == shuttles {
         return columns;
@@ -366,8 +368,8 @@ fn cut_column(weights: &[u64], columns: usize, left: usize, shuttles: usize) -> 
     columns - 1
 }
 
-/// The run of each cell of a side, shelf by shelf: as many of equal weight as there are shuttles,
-/// of whole shelves if that is fair enough.
+/// Returns the run of each cell of a side, shelf by shelf: one run of equal weight per shuttle, of
+/// whole shelves if that is fair enough.
 fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) -> Vec<u16> {
     if runs == 0 || range.is_empty() {
         return Vec::new();
@@ -396,12 +398,13 @@ fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) 
     cells.map(run).collect()
 }
 
-/// Runs of whole shelves may have this part more than if all shelves had the same weight, before
-/// shelves are shared: sharing costs more waiting than a somewhat uneven load.
+/// Runs of whole shelves may be heavier than even shelves by one part in this many, before shelves
+/// are shared: sharing costs more waiting than a somewhat uneven load.
 const WHOLE_SHELVES_EXCESS: u64 = 4;
 
-/// The end of each run but the last, and the weight of the heaviest: whole shelves, at least one a
-/// run, the heaviest as light as can be; `None` if there are fewer shelves than runs.
+/// Returns the end of each run but the last, and the weight of the heaviest: whole shelves, at
+/// least one per run, the heaviest as light as possible; `None` if there are fewer shelves than
+/// runs.
 fn cut_shelves(shelves: &[u64], runs: usize) -> Option<(Vec<usize>, u64)> {
     let count = shelves.len();
     if runs > count {
@@ -409,7 +412,7 @@ fn cut_shelves(shelves: &[u64], runs: usize) -> Option<(Vec<usize>, u64)> {
     }
     let mut sums = vec![0];
     shelves.iter().for_each(|weight| sums.push(sums[sums.len() - 1] + weight));
-    // best[end]: the heaviest of the runs so far and where the last begins, over shelves ..end.
+    // best[end]: for shelves ..end, the heaviest of the runs so far and where the last one begins.
     let mut tables: Vec<Vec<(u64, usize)>> = vec![(0..=count).map(|end| (sums[end], 0)).collect()];
     for run in 1..runs {
         let before = &tables[run - 1];
@@ -432,7 +435,7 @@ fn cut_shelves(shelves: &[u64], runs: usize) -> Option<(Vec<usize>, u64)> {
     Some((ends, most))
 }
 
-/// The shelves a run touches; all, if it has no cells.
+/// Returns the shelves a run touches; all, if it has no cells.
 fn shelves_of(runs: &[u16], columns: usize, run: usize) -> Range<u16> {
     let inside = |of: &u16| usize::from(*of) == run;
     let shelf = |index: usize| u16::try_from(index / columns).unwrap_or(u16::MAX);
@@ -442,7 +445,7 @@ fn shelves_of(runs: &[u16], columns: usize, run: usize) -> Range<u16> {
     }
 }
 
-/// The drives beside some shelves; if there are none, those nearest to them.
+/// Returns the drives beside some shelves; if there are none, those nearest to them.
 fn drives_beside(
     floor: &Floor,
     candidates: &[DriveIndex],

@@ -2,7 +2,7 @@
 //!
 //! `silica`, `shortest-paths` and `no-shuttles` are the paper's (Silica, sections 4.1 and 7.2);
 //! `fulgurite` is the product's default; `thrifty` trades slack below the objective for fewer
-//! fetches. Every switch between them is a field here, so that any mix can be tried.
+//! fetches. Everything in which they differ is a field here, so that any mix can be tried.
 
 mod names;
 
@@ -18,45 +18,44 @@ pub use names::POLICY_NAMES;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Who may go where.
+    /// Where shuttles may go.
     pub movement: Movement,
     /// Slots of a drive that take platters for customers: 1, or 2 when no new platter needs one.
     pub customer_slots: u8,
-    /// A shuttle that is not at a drive fetches before it goes for platters that are done, so that
-    /// it goes to a drive with one platter and from it with another.
+    /// A shuttle that is not at a drive fetches a platter before it returns finished ones, so that
+    /// it goes to a drive with one platter and leaves with another.
     pub pairs: bool,
-    /// The oldest platters are taken in batches of this many, the nearest of a batch first; 1 is
-    /// strictly the oldest.
+    /// Batch size: the oldest platters are taken in batches of this many, nearest first; 1 is
+    /// strictly oldest first.
     pub candidates: u16,
     /// A batch older than this is served oldest first: the bound on being passed over.
     pub age_bound: Duration,
-    /// Tracks by which the most loaded partition of the panel must exceed a shuttle's own for it to
-    /// fetch from there, before what waits in its own; `None` never.
+    /// Work-stealing threshold: tracks by which the most loaded partition of the panel must exceed
+    /// a shuttle's own for the shuttle to fetch from there first; `None` never.
     pub steal_tracks: Option<u64>,
-    /// Platters in the longest queue of the panel from which a shuttle that has none to fetch helps
-    /// with it; one that has some fetches for a neighbor whose customers wait much longer than its
-    /// own. `None` never.
+    /// Queue length, in platters, from which a shuttle that has nothing to fetch helps with the
+    /// longest queue of the panel. One that has something to fetch helps a neighbor whose customers
+    /// wait much longer than its own. `None` never.
     pub help_platters: Option<u16>,
-    /// How often the borders of the partitions are moved to where the load is; `None` never.
+    /// How often the partition boundaries are moved to where the load is; `None` never.
     pub rebalance: Option<Duration>,
-    /// How long a platter is left in its slot to gather reads, as a share of the time its oldest
+    /// How long a platter is held in its slot to gather reads, as a share of the time its oldest
     /// read has until its deadline; zero fetches at once.
     pub hold: Ratio,
-    /// By when a new platter is to be verified: from its latest start on its drive does nothing
-    /// else. Half as long again as verifying it takes, if that is longer. Only with two customer
-    /// slots.
+    /// Time limit for the verification of a new platter: from its latest start on its drive does
+    /// nothing else. At least 1.5 times as long as verifying takes. Only with two customer slots.
     pub verify_within: Duration,
     /// Which of two shuttles gives way.
     pub right_of_way: RightOfWay,
     /// Percent of its battery below which a shuttle takes no errand but charges.
     #[serde(default = "charge_below")]
     pub charge_below: u8,
-    /// Percent up to which a shuttle charges that was so low, or has nothing else to do.
+    /// Percent up to which a shuttle charges that was low or has nothing else to do.
     #[serde(default = "charge_until")]
     pub charge_until: u8,
 }
 
-/// Who may go where.
+/// Where shuttles may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Movement {
@@ -64,7 +63,8 @@ pub enum Movement {
     Partitions,
     /// Any shuttle goes anywhere on its panel on the shortest path (section 7.2, "SP").
     ShortestPaths,
-    /// Platters appear in drives by themselves: the bound "NS" of section 7.2. Never for machines.
+    /// Platters appear in drives by themselves: the bound "NS" of section 7.2. Never for real
+    /// machines.
     NoShuttles,
 }
 
@@ -74,12 +74,12 @@ pub enum Movement {
 pub enum RightOfWay {
     /// The one with the higher identifier (section 4.1).
     Identifier,
-    /// The one longer on its trip; so that everyone arrives at last, however busy the others.
+    /// The one longer on its trip, so that all of them eventually arrive, however busy the others.
     Age,
 }
 
 impl Policy {
-    /// The product's default.
+    /// Returns the product's default.
     #[must_use]
     pub fn fulgurite() -> Self {
         Self {
@@ -93,14 +93,14 @@ impl Policy {
         }
     }
 
-    /// The default, but leaving platters where they are for half of the slack.
+    /// Returns the default, but with platters held for half of the slack.
     #[must_use]
     pub fn thrifty() -> Self {
         Self { hold: Ratio::new(0.5).unwrap_or(Ratio::ZERO), ..Self::fulgurite() }
     }
 
-    /// The paper's: partitions, oldest first, one customer slot, work stealing from 25,000 tracks
-    /// (500 GB of 20 MB tracks; the paper does not give its threshold).
+    /// Returns the paper's policy: partitions, oldest first, one customer slot, work stealing from
+    /// 25,000 tracks (500 GB of 20 MB tracks; the paper does not give its threshold).
     #[must_use]
     pub const fn silica() -> Self {
         Self {
@@ -120,19 +120,19 @@ impl Policy {
         }
     }
 
-    /// The paper's straw man: no partitions.
+    /// Returns the paper's straw man: no partitions.
     #[must_use]
     pub const fn shortest_paths() -> Self {
         Self { movement: Movement::ShortestPaths, steal_tracks: None, ..Self::silica() }
     }
 
-    /// The paper's bound: shuttles that need no time.
+    /// Returns the paper's bound: shuttles that need no time.
     #[must_use]
     pub const fn no_shuttles() -> Self {
         Self { movement: Movement::NoShuttles, steal_tracks: None, ..Self::silica() }
     }
 
-    /// The policy with a name of [`POLICY_NAMES`].
+    /// Returns the policy with a name of [`POLICY_NAMES`].
     ///
     /// # Errors
     /// When there is none.
@@ -147,7 +147,7 @@ impl Policy {
         }
     }
 
-    /// Checks the counts.
+    /// Checks the ranges of all values.
     ///
     /// # Errors
     /// Names the first that is out of range.

@@ -8,7 +8,7 @@ use crate::state::{Age, Place, PlatterKey, Queue, Stage, Waiting};
 use crate::{Fault, Movement, Outcome, Output, PanelIndex};
 
 impl Library {
-    /// Lists a read with its platter.
+    /// Adds a read to the list of its platter.
     pub(crate) fn enqueue(&mut self, key: PlatterKey, read: Waiting) {
         let tracks = u64::from(read.tracks.track_count);
         self.shelf.list(key, read);
@@ -23,7 +23,7 @@ impl Library {
         }
     }
 
-    /// Takes a read off the list of its platter, if it is still there.
+    /// Removes a read from the list of its platter, if it is still there.
     pub(crate) fn unlist(&mut self, key: PlatterKey, age: Age) -> Option<Waiting> {
         let read = self.shelf.unlist(key, age)?;
         if let Some((Queue::Group(group), _)) = self.shelf.get(key).queued() {
@@ -34,7 +34,7 @@ impl Library {
         Some(read)
     }
 
-    /// Where a platter has to wait for a shuttle now, if it does.
+    /// Returns the queue in which a platter has to wait for a shuttle now, if any.
     pub(crate) fn due_queue(&self, platter: &Platter) -> Option<(Queue, Age)> {
         if platter.claim().is_some() {
             return None;
@@ -51,8 +51,8 @@ impl Library {
         }
     }
 
-    /// Puts a platter into the queue it belongs to after any change to it, or forgets it when it
-    /// is at rest.
+    /// Moves a platter to the queue it belongs to after any change to it, or forgets it when it is
+    /// at rest.
     pub(crate) fn settle(&mut self, key: PlatterKey) {
         let platter = self.shelf.get(key);
         let (due, queued) = (self.due_queue(platter), platter.queued());
@@ -79,7 +79,7 @@ impl Library {
         let tracks = self.shelf.get(key).tracks_wanted();
         match from {
             Some((Queue::Group(group), age)) => {
-                // With this one gone another group may be the most loaded.
+                // Without this platter another group may be the most loaded.
                 self.note_work(group);
                 self.partitions.group_mut(group).leave(age, key, tracks);
             }
@@ -107,8 +107,8 @@ impl Library {
         self.shelf.set_queued(key, to);
     }
 
-    /// There may be work for the shuttles of a group, for those that steal from it, or for its
-    /// drives where none are needed.
+    /// Marks possible work for a group, for the groups that steal from it, or for its drives where
+    /// no shuttles are needed.
     pub(crate) fn note_work(&mut self, group: u16) {
         self.dirty.group(group);
         let of = self.partitions.group(group);
@@ -120,8 +120,8 @@ impl Library {
         }
     }
 
-    /// The groups of a panel with a shuttle to spare look again. One whose shuttles are all on
-    /// their way looks when the first comes back.
+    /// Marks the groups of a panel with an idle shuttle. A group whose shuttles are all on their
+    /// way searches when the first comes back.
     pub(crate) fn note_idle_groups(&mut self, panel: PanelIndex) {
         for index in self.partitions.of_panel(panel) {
             let mut shuttles = self.partitions.group(index).shuttles().iter();
@@ -132,15 +132,15 @@ impl Library {
         }
     }
 
-    /// If a platter lies in a spare slot though it has a home, any shuttle of its panel may bring
-    /// it there.
+    /// Marks all groups if a platter lies in a spare slot though it has a home: any shuttle of its
+    /// panel may bring it there.
     pub(crate) fn note_displaced(&mut self, key: PlatterKey) {
         if self.shelf.is_displaced(key) {
             self.dirty.all_groups();
         }
     }
 
-    /// Something about a platter changed: whoever could do something for it looks at it.
+    /// Marks everything that could do something for a changed platter.
     pub(crate) fn touch(&mut self, key: PlatterKey) {
         match self.shelf.get(key).place() {
             Place::Drive(drive, _) => {
@@ -163,9 +163,9 @@ impl Library {
         }
     }
 
-    /// A read that just came, and is due before others of the batch of its group, ends that batch
-    /// with itself: of what is due later none is nearer than it. With one objective for all reads
-    /// there is no such read.
+    /// Ends the batch of a group at a read that just came and is due before others of the batch, so
+    /// that no platter due later is taken for being nearer. With one objective for all reads there
+    /// is no such read.
     pub(crate) fn note_urgent(&mut self, key: PlatterKey, age: Age) {
         if let Some((Queue::Group(group), first)) = self.shelf.get(key).queued()
             && first == age
@@ -174,7 +174,7 @@ impl Library {
         }
     }
 
-    /// When a platter has been left waiting for more reads for long enough.
+    /// Returns when a platter has been held long enough to gather reads.
     pub(crate) fn hold_end(&self, key: PlatterKey) -> Instant {
         let Some(first) = self.shelf.get(key).first_read() else { return Instant::ZERO };
         let slack = first.age.due.since(first.at);
@@ -182,7 +182,7 @@ impl Library {
         first.at + fulgurite_units::Duration::from_secs_f64(hold.min(1e9))
     }
 
-    /// Ends everything that is asked of a platter. It may be forgotten by this.
+    /// Ends all requests for a platter. The platter may be forgotten by this.
     pub(crate) fn end_requests(&mut self, key: PlatterKey, fault: Fault, out: &mut Outbox<Output>) {
         let stage = self.shelf.get(key).stage();
         if let Stage::Unverified { request, panel, .. } | Stage::Storing { request, panel, .. } =
@@ -195,7 +195,7 @@ impl Library {
         self.end_reads(key, fault, out);
     }
 
-    /// Ends the reads that wait for a platter. It may be forgotten by this.
+    /// Ends the reads that wait for a platter. The platter may be forgotten by this.
     pub(crate) fn end_reads(&mut self, key: PlatterKey, fault: Fault, out: &mut Outbox<Output>) {
         while let Some(read) = self.shelf.get(key).first_read().copied() {
             self.unlist(key, read.age);

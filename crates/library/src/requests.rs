@@ -1,11 +1,11 @@
 //! The requests accepted and not finished, by number.
 //!
-//! Numbers are given out in sequence, so they are kept in pages of neighbors: of tens of thousands
-//! of requests those that come and go now lie close together. A request is four bytes; more is
-//! known of it with its platter.
+//! Numbers are assigned in sequence, so requests are kept in pages of neighbors: of tens of
+//! thousands of requests, the active ones lie close together. A request takes four bytes; the rest
+//! is kept with its platter.
 //!
-//! Looked up with every request and never walked through except by `check`, so a hash table finds
-//! the pages, with a fixed hash: nothing depends on the order of its entries.
+//! It is looked up with every request and only iterated by `check`, so the pages are in a hash
+//! table with a fixed hash: nothing depends on the order of its entries.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -15,7 +15,7 @@ use crate::state::{Job, PlatterKey, Request};
 #[expect(clippy::disallowed_types, reason = "its order is never used; the hash is fixed")]
 type Table = std::collections::HashMap<u64, Page, BuildHasherDefault<Spread>>;
 
-/// Requests of a page, as a power of two.
+/// Requests per page, as a power of two.
 const PAGE_BITS: u32 = 6;
 const PAGE_REQUESTS: usize = 1 << PAGE_BITS;
 
@@ -26,7 +26,7 @@ pub(crate) struct Requests {
     len: usize,
 }
 
-/// Requests whose numbers differ in the last bits only.
+/// Requests whose numbers differ only in the low bits.
 #[derive(Clone, Debug)]
 struct Page {
     used: usize,
@@ -65,7 +65,7 @@ impl Requests {
         Some(known)
     }
 
-    /// All requests, by number.
+    /// Returns all requests, by number.
     pub(crate) fn sorted(&self) -> Vec<(RequestId, Request)> {
         let mut all = Vec::with_capacity(self.len);
         for (number, page) in &self.pages {
@@ -79,13 +79,13 @@ impl Requests {
     }
 }
 
-/// The page of a request, and where it is in it.
+/// Returns the page of a request, and its index there.
 fn place(request: RequestId) -> (u64, usize) {
     let index = usize::try_from(request.get() % (1 << PAGE_BITS)).unwrap_or(0);
     (request.get() >> PAGE_BITS, index)
 }
 
-/// A platter and a job in one number, or none.
+/// A platter and a job packed into one number, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packed(u32);
 
@@ -116,7 +116,7 @@ impl Packed {
     }
 }
 
-/// Spreads numbers given out in sequence over a table (Fibonacci hashing).
+/// Hashes numbers assigned in sequence (Fibonacci hashing).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spread(u64);
 

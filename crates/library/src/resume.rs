@@ -1,9 +1,9 @@
-//! Going on after a restart: where the platters and shuttles are, and how to begin from there.
+//! Resumes after a restart from where the platters and shuttles are.
 //!
-//! Requests are not part of it: whoever asked asks again. What the controller does by itself is to
-//! bring home what is not at home. A new platter waits where it is for its `Verify` or `Store`;
-//! one that is still in an eject bay is not part of it either, for `Verify` makes it known. Nor are
-//! batteries: their drivers say again how full they are.
+//! Requests are not part of it: callers send them again. By itself the controller only brings home
+//! what is not at home. A new platter waits where it is for its `Verify` or `Store`; one that is
+//! still in an eject bay is not part of it either, because `Verify` makes it known. Nor are
+//! batteries: their drivers report their levels again.
 //!
 //! ```text
 //!   machines at rest --> Inventory --> Library::resume --> deadline() is now --> step(Timer) ...
@@ -20,30 +20,30 @@ use crate::floor::Position;
 use crate::state::{Place, Stage};
 use crate::{DriveSlot, Error, LibraryShape, PanelIndex, Policy, RailPosition, ShelfIndex};
 
-/// Where everything is that is not in its slot. No machine may be at work.
+/// The position of everything that is not in its slot. No machine may be working.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
-    /// Every shuttle, in the order of their indices.
+    /// Every shuttle, in index order.
     pub shuttles: Vec<ParkedShuttle>,
     /// Platters out of their slots.
     pub platters: Vec<LoosePlatter>,
 }
 
-/// A shuttle that stands.
+/// A shuttle at rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkedShuttle {
     /// Where it stands along the rails.
     pub rail: RailPosition,
-    /// The shelf before which it hangs.
+    /// The shelf it is at.
     pub shelf: ShelfIndex,
 }
 
 /// A platter that is not in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoosePlatter {
-    /// Its name.
+    /// The id of the platter.
     pub platter: PlatterId,
-    /// The slot it lives in; none if it is new.
+    /// The slot it lives in; `None` if it is new.
     pub home: Option<SlotIndex>,
     /// Where it is: in a shuttle, in a drive, or in a spare slot.
     pub place: Place,
@@ -52,12 +52,12 @@ pub struct LoosePlatter {
 }
 
 impl Library {
-    /// A library that goes on with machines and platters as they are. Its first deadline is at
-    /// once.
+    /// Creates a library that goes on with machines and platters as they are. Its first deadline is
+    /// immediate.
     ///
     /// # Errors
-    /// When no library can have this shape or decide like this, or the inventory says what cannot
-    /// be: a platter in two places, two in one, an unknown place, shuttles in each other.
+    /// When the shape or the policy is invalid, or the inventory is impossible: a platter in two
+    /// places, two in one, an unknown place, overlapping shuttles.
     pub fn resume(
         shape: &LibraryShape,
         policy: Policy,
@@ -82,8 +82,8 @@ impl Library {
         Ok(library)
     }
 
-    /// Where everything is that is not in its slot. Of a shuttle at work this is where it was
-    /// before; whoever writes it down for a restart asks the machines instead.
+    /// Returns the position of everything that is not in its slot. For a shuttle at work this is
+    /// where it was before; to save state for a restart, ask the machines instead.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
         let parked = |(_, shuttle): (ShuttleIndex, &Shuttle)| ParkedShuttle {
@@ -98,7 +98,7 @@ impl Library {
         let platters = away.map(|(_, platter)| LoosePlatter {
             platter: platter.id(),
             home: match platter.stage() {
-                // It is asked to be stored once more.
+                // Its `Store` request is sent again.
                 Stage::Unverified { .. } | Stage::Checked { .. } | Stage::Storing { .. } => None,
                 Stage::Stored { home } => Some(home),
             },
@@ -112,7 +112,7 @@ impl Library {
         Inventory { shuttles, platters: platters.collect() }
     }
 
-    /// Stands the shuttles where they are.
+    /// Places the shuttles where they stand.
     fn park(&mut self, parked: &[ParkedShuttle]) -> Result<(), Error> {
         let (count, expected) = (parked.len(), self.fleet.len());
         if count != expected {
@@ -134,7 +134,7 @@ impl Library {
         Ok(())
     }
 
-    /// The place is one of this library's, and the platter may be there.
+    /// Checks that the place is one of this library's, and that the platter may be there.
     fn check_loose(&self, loose: &LoosePlatter) -> Result<(), Error> {
         let (platter, unknown) = (loose.platter, Error::NoSuchPlace { platter: loose.platter });
         let mounted = loose.mounted;

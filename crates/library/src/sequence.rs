@@ -1,8 +1,8 @@
-//! What only grows: the time, and the numbers that are given out in it.
+//! Values that only grow: the time, and the numbers assigned in sequence.
 //!
-//! Ages and ranks come of one count, so that no two requests and no two trips are alike; commands
-//! are counted by themselves, and the number of each says who carries it out. Not here: a clock.
-//! The time is what the last event said.
+//! Ages and ranks come from one counter, so that no two requests and no two trips are alike.
+//! Commands have their own counter, and each command number encodes the machine that carries it
+//! out. Not here: a clock. The time is that of the last event.
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex};
 
@@ -10,23 +10,23 @@ use crate::CommandId;
 use crate::state::Age;
 use crate::traffic::MAKING_WAY;
 
-/// The time, and what was given out so far.
+/// The time, and the numbers assigned so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence {
     now: Instant,
-    /// Ages and ranks given out.
+    /// Ages and ranks assigned.
     given: u64,
     commands: u64,
 }
 
-/// Who carries out a command; its number ends in this.
+/// The machine that carries out a command, encoded in the low bits of the command number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Actor {
     Shuttle(ShuttleIndex),
     Drive(DriveIndex),
 }
 
-/// Actors are told apart in the low bits of a command's number.
+/// Low bits of a command number that identify the actor.
 const ACTOR_BITS: u32 = 12;
 const FIRST_DRIVE: u64 = 1 << (ACTOR_BITS - 1);
 
@@ -35,30 +35,32 @@ impl Sequence {
         Self { now: Instant::ZERO, given: 0, commands: 0 }
     }
 
-    /// The time of the event that is looked at.
+    /// The time of the current event.
     #[inline]
     pub(crate) const fn now(&self) -> Instant {
         self.now
     }
 
-    /// Two drivers' threads may read one clock out of order; ages must not run backwards.
+    /// Advances the time. Two drivers' threads may read one clock out of order; ages must not run
+    /// backwards.
     pub(crate) fn come_to(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }
 
-    /// The age of what comes now.
+    /// Returns the age of a request that arrives now.
     pub(crate) const fn age(&mut self, due: Instant) -> Age {
         self.given += 1;
         Age { due, sequence: self.given }
     }
 
-    /// The rank of a trip that begins now: the older, the higher, and below those that make way.
+    /// Returns the rank of a trip that begins now: older trips rank higher, and all below those
+    /// that make way.
     pub(crate) const fn rank(&mut self) -> u64 {
         self.given += 1;
         MAKING_WAY - 1 - self.given
     }
 
-    /// The name of the next command.
+    /// Returns the id of the next command.
     pub(crate) fn command(&mut self, actor: Actor) -> CommandId {
         let number = match actor {
             Actor::Shuttle(shuttle) => u64::from(shuttle.get()),
@@ -70,7 +72,7 @@ impl Sequence {
     }
 }
 
-/// Who was given a command.
+/// Returns the machine that was given a command.
 pub(crate) fn actor(command: CommandId) -> Actor {
     let number = command.get() & ((1 << ACTOR_BITS) - 1);
     let index = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);

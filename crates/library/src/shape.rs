@@ -1,11 +1,11 @@
-//! How large a library is, and where each storage slot of it lies.
+//! The dimensions of a library, and where each storage slot lies.
 //!
 //! ```text
 //!   one panel:   | write | read | storage 0 | storage 1 | ... | read |     10 shelves high
 //! ```
 //!
 //! Slots are numbered panel by panel, rack by rack, shelf by shelf, so that the slots of one blast
-//! zone are neighbors. Not here: which partition a slot falls into, and where the drives are.
+//! zone are neighbors. Not here: which partition a slot belongs to, and where the drives are.
 
 use fulgurite_units::SlotIndex;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{DRIVES_PER_READ_RACK_MAX, PANELS_MAX, SHUTTLES_PER_DRIVE_MAX, SLOTS_MAX};
 use crate::{Error, Machine, PanelIndex, RackIndex, ShelfIndex, ZoneIndex};
 
-/// The counts that make a library. Check them with [`LibraryShape::validate`] before use.
+/// The dimensions of a library. Check them with [`LibraryShape::validate`] before use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LibraryShape {
@@ -23,7 +23,7 @@ pub struct LibraryShape {
     pub write_racks: u16,
     /// Read racks: the first next to the write rack, the next at the far end, and so on in turn.
     pub read_racks: u16,
-    /// Read drives of one read rack, shared out evenly over the panels.
+    /// Read drives of one read rack, divided evenly among the panels.
     pub drives_per_read_rack: u16,
     /// Storage racks.
     pub storage_racks: u16,
@@ -38,12 +38,12 @@ pub struct LibraryShape {
     /// Width of a shuttle: two of them on one shelf keep their middles at least this far apart.
     /// Assumed.
     pub shuttle_width_mm: u32,
-    /// The last slots of every shelf of every rack that are nobody's home: for platters whose home
-    /// is out of reach, and for new ones that make way for customers.
+    /// The last slots of every shelf of every rack, which are no platter's home: for platters whose
+    /// home is out of reach, and for new ones that make way for customers.
     pub spare_slots_per_shelf: u16,
 }
 
-/// A storage slot, spelled out.
+/// The coordinates of a storage slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotAddress {
     /// The side of the library.
@@ -63,8 +63,8 @@ impl Default for LibraryShape {
 }
 
 impl LibraryShape {
-    /// A library for a desk: one panel, 70 blast zones (a set of 16+3 needs 19), homes for 6,930
-    /// platters and a spare slot in each zone.
+    /// Returns a desk-sized library: one panel, 70 blast zones (a set of 16+3 needs 19), homes for
+    /// 6,930 platters and a spare slot in each zone.
     #[must_use]
     pub const fn small() -> Self {
         Self {
@@ -82,7 +82,7 @@ impl LibraryShape {
         }
     }
 
-    /// The paper's minimum deployment: 7 storage racks (Table 1), 20 drives and 20 shuttles
+    /// Returns the paper's minimum deployment: 7 storage racks (Table 1), 20 drives and 20 shuttles
     /// (section 7.3). Two panels and 90 slots per shelf, one of them spare, are assumed: homes for
     /// 12,460 platters.
     #[must_use]
@@ -153,8 +153,8 @@ impl LibraryShape {
         self.validate_room()
     }
 
-    /// Each drive has a shelf, some slots are homes, and every shuttle has a place of its own with
-    /// room left to make way.
+    /// Checks that each drive has a shelf, that some slots are homes, and that every shuttle has a
+    /// place of its own with room left to make way.
     fn validate_room(&self) -> Result<(), Error> {
         let drives = self.drives_per_read_rack / self.panels;
         let shelves = self.shelves_per_panel;
@@ -170,8 +170,8 @@ impl LibraryShape {
         let places = self.length_um() / (u64::from(self.shuttle_width_mm) * 1000);
         let places = places * u64::from(shelves);
         let shuttles = self.shuttles_per_panel;
-        // A way out needs a free place. With half of the places taken it can be too narrow, for
-        // shuttles do not stand in rows; with a third it was not in any of 8,000 random runs.
+        // Making way needs a free place. With half of the places taken a way can be too narrow,
+        // because shuttles do not stand in rows; with a third none was in any of 8,000 random runs.
         if u64::from(shuttles) > 1 && (shelves < 2 || places < 3 * u64::from(shuttles) + 2) {
             return Err(Error::ShuttlesCrowded { shuttles, places });
         }
@@ -196,7 +196,7 @@ impl LibraryShape {
         }
     }
 
-    /// Whether a slot is nobody's home.
+    /// Whether a slot is spare: no platter's home.
     #[must_use]
     pub fn is_spare(&self, slot: SlotIndex) -> bool {
         let position = slot.get() % u32::from(self.slots_per_shelf);
@@ -226,7 +226,7 @@ impl LibraryShape {
         self.panels as u32 * self.storage_racks as u32 * self.shelves_per_panel as u32
     }
 
-    /// The blast zone of a slot, if there is such a slot.
+    /// Returns the blast zone of a slot, if there is such a slot.
     #[must_use]
     pub const fn zone(&self, slot: SlotIndex) -> Option<ZoneIndex> {
         if slot.get() >= self.slot_count() {
@@ -235,7 +235,7 @@ impl LibraryShape {
         Some(ZoneIndex::new(slot.get() / self.slots_per_shelf as u32))
     }
 
-    /// Where a slot is, if there is such a slot.
+    /// Returns where a slot is, if there is such a slot.
     #[must_use]
     pub fn address(&self, slot: SlotIndex) -> Option<SlotAddress> {
         let zone = self.zone(slot)?.get();
@@ -250,7 +250,7 @@ impl LibraryShape {
         })
     }
 
-    /// The slot at an address, if there is such a place.
+    /// Returns the slot at an address, if there is such a place.
     #[must_use]
     pub fn slot(&self, address: SlotAddress) -> Option<SlotIndex> {
         let inside = address.panel.get() < self.panels

@@ -1,4 +1,4 @@
-//! The platters that have something to do, and the slots they belong to. One at rest in its slot
+//! The platters with work pending, and the slots they live in. A platter at rest in its slot
 //! without requests is forgotten: the catalog knows it.
 //!
 //! ```text
@@ -8,10 +8,10 @@
 //!                                        displaced  those in a spare slot that live elsewhere
 //! ```
 //!
-//! What the four indexes say follows from the stage and the place of each platter, so nothing but
-//! [`Shelf::set_stage`] and [`Shelf::set_place`] changes those. Platters live in a slab and are
-//! named by their place in it, so that the work of one event does not depend on how many there are.
-//! Not here: who waits for which shuttle (`partition.rs`, `arrivals.rs`).
+//! The four indexes follow from the stage and the place of each platter, so only
+//! [`Shelf::set_stage`] and [`Shelf::set_place`] change those. Platters live in a slab and are
+//! addressed by their index in it, so that the cost of one event does not depend on how many there
+//! are. Not here: which platter waits for which shuttle (`partition.rs`, `arrivals.rs`).
 
 #[cfg(test)]
 pub(crate) mod canaries;
@@ -22,13 +22,13 @@ use fulgurite_units::{PlatterId, ShuttleIndex, SlotIndex};
 
 use crate::state::{Age, Place, PlatterKey, Queue, Stage, Waiting};
 
-/// The platters that have something to do.
+/// The platters with work pending.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf {
     platters: Vec<Platter>,
     unused: Vec<PlatterKey>,
     by_id: BTreeMap<PlatterId, PlatterKey>,
-    /// The platter that lives in each slot, where one is known.
+    /// The platter that lives in each slot, if known.
     by_home: Vec<Option<PlatterKey>>,
     /// Spare slots in use.
     spares: BTreeMap<SlotIndex, PlatterKey>,
@@ -36,7 +36,7 @@ pub(crate) struct Shelf {
     displaced: BTreeSet<PlatterKey>,
 }
 
-/// A platter with something to do.
+/// A platter with work pending.
 #[derive(Clone, Debug)]
 pub(crate) struct Platter {
     id: PlatterId,
@@ -44,11 +44,11 @@ pub(crate) struct Platter {
     place: Place,
     /// The shuttle that is on its way to pick it.
     claim: Option<ShuttleIndex>,
-    /// Reads that wait, most urgent first.
+    /// Waiting reads, most urgent first.
     reads: VecDeque<Waiting>,
-    /// Tracks of them.
+    /// Number of tracks of the waiting reads.
     tracks_wanted: u64,
-    /// Reads begun since it left its slot.
+    /// Reads started since it left its slot.
     visit_reads: u32,
     /// The queue in which it waits for a fetch, if it does.
     queued: Option<(Queue, Age)>,
@@ -72,12 +72,12 @@ impl Platter {
         self.claim
     }
 
-    /// Reads that wait, most urgent first.
+    /// Waiting reads, most urgent first.
     pub(crate) const fn reads(&self) -> &VecDeque<Waiting> {
         &self.reads
     }
 
-    /// The most urgent read.
+    /// Returns the most urgent read.
     #[inline]
     pub(crate) fn first_read(&self) -> Option<&Waiting> {
         self.reads.front()
@@ -87,7 +87,7 @@ impl Platter {
         self.tracks_wanted
     }
 
-    /// Reads begun since it left its slot.
+    /// Reads started since it left its slot.
     pub(crate) const fn visit_reads(&self) -> u32 {
         self.visit_reads
     }
@@ -97,7 +97,7 @@ impl Platter {
         self.queued
     }
 
-    /// The slot it lives in, if it has one.
+    /// Returns the slot it lives in, if it has one.
     pub(crate) const fn home(&self) -> Option<SlotIndex> {
         match self.stage {
             Stage::Stored { home } | Stage::Storing { home, .. } => Some(home),
@@ -105,7 +105,7 @@ impl Platter {
         }
     }
 
-    /// The slot it is in, if that is not where it lives: a spare one.
+    /// Returns the slot it is in, if that is not where it lives: a spare one.
     fn foreign_slot(&self) -> Option<SlotIndex> {
         match self.place {
             Place::Storage(slot) if self.home() != Some(slot) => Some(slot),
@@ -115,7 +115,7 @@ impl Platter {
 }
 
 impl Shelf {
-    /// All platters of so many slots are at rest.
+    /// Creates the shelf of this many slots, with all platters at rest.
     pub(crate) fn new(slot_count: u32) -> Self {
         Self {
             platters: Vec::new(),
@@ -127,33 +127,33 @@ impl Shelf {
         }
     }
 
-    /// A platter that must be known, since something else refers to it.
+    /// Returns a platter that must be known, since something else refers to it.
     #[inline]
     pub(crate) fn get(&self, key: PlatterKey) -> &Platter {
         &self.platters[key.0 as usize]
     }
 
-    /// The platter of that name, if it has something to do.
+    /// Returns the platter with this id, if it has work pending.
     pub(crate) fn find(&self, id: PlatterId) -> Option<PlatterKey> {
         self.by_id.get(&id).copied()
     }
 
-    /// The platter that lives in a slot, where one is known.
+    /// Returns the platter that lives in a slot, if known.
     pub(crate) fn owner(&self, slot: SlotIndex) -> Option<PlatterKey> {
         self.by_home[slot.as_usize()]
     }
 
-    /// All that have something to do, by name.
+    /// Returns all platters with work pending, by id.
     pub(crate) fn known(&self) -> impl Iterator<Item = (PlatterKey, &Platter)> {
         self.by_id.values().map(|&key| (key, self.get(key)))
     }
 
-    /// Whether a key still means a platter.
+    /// Whether a key still refers to a platter.
     pub(crate) fn is_known(&self, key: PlatterKey) -> bool {
         self.find(self.get(key).id) == Some(key)
     }
 
-    /// Platters in a spare slot that live elsewhere.
+    /// Returns the platters in a spare slot that live elsewhere.
     pub(crate) fn displaced(&self) -> impl Iterator<Item = PlatterKey> {
         self.displaced.iter().copied()
     }
@@ -164,7 +164,7 @@ impl Shelf {
         platter.home().is_some() && platter.foreign_slot().is_some()
     }
 
-    /// Makes a platter known.
+    /// Adds a platter.
     pub(crate) fn remember(&mut self, id: PlatterId, stage: Stage, place: Place) -> PlatterKey {
         let mut platter = Platter {
             id,
@@ -177,7 +177,7 @@ impl Shelf {
             queued: None,
         };
         let key = if let Some(key) = self.unused.pop() {
-            // The room its reads took is used again.
+            // Reuses the buffer of its reads.
             let room = self.get_mut(key);
             platter.reads = std::mem::take(&mut room.reads);
             *room = platter;
@@ -195,7 +195,7 @@ impl Shelf {
         key
     }
 
-    /// Drops a platter that has nothing to do, or is not there at all.
+    /// Forgets a platter that has no work pending, or is gone.
     pub(crate) fn forget(&mut self, key: PlatterKey) {
         let platter = self.get(key);
         assert!(platter.reads.is_empty(), "platter {} is forgotten with reads", platter.id);
@@ -210,7 +210,7 @@ impl Shelf {
         self.unused.push(key);
     }
 
-    /// It has come as far as this.
+    /// Sets its stage.
     pub(crate) fn set_stage(&mut self, key: PlatterKey, stage: Stage) {
         let before = self.get(key).home();
         self.get_mut(key).stage = stage;
@@ -227,7 +227,7 @@ impl Shelf {
         self.note_spare(key);
     }
 
-    /// It is there now. In a slot a visit of drives ends.
+    /// Sets its place. Arrival in a slot ends its visit to a drive.
     pub(crate) fn set_place(&mut self, key: PlatterKey, place: Place) {
         self.leave_spare(key);
         let platter = self.get_mut(key);
@@ -238,18 +238,18 @@ impl Shelf {
         }
     }
 
-    /// A shuttle goes for it: one at a time.
+    /// Claims it for a shuttle: one at a time.
     pub(crate) fn claim(&mut self, key: PlatterKey, by: ShuttleIndex) {
         let before = self.get_mut(key).claim.replace(by);
         assert!(before.is_none(), "one shuttle at a time goes for a platter");
     }
 
-    /// The shuttle has it, or does not come.
+    /// Releases the claim: the shuttle has it, or does not come.
     pub(crate) fn unclaim(&mut self, key: PlatterKey) {
         self.get_mut(key).claim = None;
     }
 
-    /// Lists a read.
+    /// Adds a read.
     pub(crate) fn list(&mut self, key: PlatterKey, read: Waiting) {
         let platter = self.get_mut(key);
         platter.tracks_wanted += u64::from(read.tracks.track_count);
@@ -261,7 +261,7 @@ impl Shelf {
         }
     }
 
-    /// Takes a read off the list, if it is still there.
+    /// Removes a read, if it is still listed.
     pub(crate) fn unlist(&mut self, key: PlatterKey, age: Age) -> Option<Waiting> {
         let platter = self.get_mut(key);
         let read = if platter.reads.front().is_some_and(|read| read.age == age) {
@@ -274,23 +274,23 @@ impl Shelf {
         Some(read)
     }
 
-    /// A drive begins with a read of it.
+    /// Counts a read that a drive starts.
     pub(crate) fn count_read(&mut self, key: PlatterKey) {
         self.get_mut(key).visit_reads += 1;
     }
 
-    /// It waits there for a shuttle now, or for none.
+    /// Sets the queue in which it waits, if any.
     pub(crate) fn set_queued(&mut self, key: PlatterKey, queued: Option<(Queue, Age)>) {
         self.get_mut(key).queued = queued;
     }
 
-    /// A spare slot is kept for a platter that is on its way.
+    /// Reserves a spare slot for a platter that is on its way.
     pub(crate) fn keep_spare(&mut self, slot: SlotIndex, key: PlatterKey) {
         let before = self.spares.insert(slot, key);
         assert!(before.is_none(), "slot {slot} is kept for {key:?}, and was for {before:?}");
     }
 
-    /// It does not come.
+    /// Cancels the reservation of a spare slot.
     pub(crate) fn give_up_spare(&mut self, slot: SlotIndex, key: PlatterKey) {
         if self.spares.get(&slot) == Some(&key) {
             self.spares.remove(&slot);
@@ -311,7 +311,7 @@ impl Shelf {
         assert!(before.is_none(), "{before:?} and {key:?} live in slot {home}");
     }
 
-    /// In a spare slot it is known there, and as displaced if it has a home.
+    /// Records a platter in a spare slot, and as displaced if it has a home.
     fn note_spare(&mut self, key: PlatterKey) {
         let platter = self.get(key);
         let Some(slot) = platter.foreign_slot() else { return };
@@ -330,8 +330,8 @@ impl Shelf {
         }
     }
 
-    /// Each index says what the platters say. `expected` are the spare slots to which platters are
-    /// on their way.
+    /// Asserts that each index agrees with the platters. `expected` are the spare slots to which
+    /// platters are on their way.
     pub(crate) fn check(&self, expected: &BTreeMap<SlotIndex, PlatterKey>) {
         self.check_slab();
         self.check_homes();
@@ -345,7 +345,7 @@ impl Shelf {
         }
     }
 
-    /// Every place of the slab is known by its platter's name, or not in use.
+    /// Asserts that every slab entry is known by its platter's id, or unused.
     fn check_slab(&self) {
         let unused: BTreeSet<PlatterKey> = self.unused.iter().copied().collect();
         assert_eq!(unused.len(), self.unused.len(), "a place is twice not in use");
@@ -358,7 +358,7 @@ impl Shelf {
         }
     }
 
-    /// Every slot has at most one owner, and knows it.
+    /// Asserts that every slot has at most one owner, and knows it.
     fn check_homes(&self) {
         let mut homes: BTreeMap<SlotIndex, PlatterKey> = BTreeMap::new();
         for (key, platter) in self.known() {
@@ -371,7 +371,8 @@ impl Shelf {
         assert_eq!(homes, owners.collect(), "the owners of the slots are known");
     }
 
-    /// A spare slot holds a platter or expects one; who lives elsewhere is known as displaced.
+    /// Asserts that a spare slot in use holds a platter or expects one, and that displaced platters
+    /// are known.
     fn check_spares(&self, mut spares: BTreeMap<SlotIndex, PlatterKey>) {
         let mut displaced = BTreeSet::new();
         for (key, platter) in self.known() {

@@ -1,5 +1,4 @@
-//! What the shuttles do: one trip at a time, one operation at a time, one piece of the way at a
-//! time.
+//! What the shuttles do: one trip, one operation and one step of the way at a time.
 //!
 //! ```text
 //!   idle --errand--> to the source -> pick -> to the destination -> place --> idle
@@ -8,7 +7,7 @@
 //!                       blocked: claims its way and waits (giveway.rs)
 //! ```
 //!
-//! How it gets to a goal is in `travel.rs`.
+//! How a shuttle reaches its goal is in `travel.rs`.
 
 use fulgurite_units::{Outbox, ShuttleIndex, SlotIndex};
 
@@ -42,8 +41,8 @@ impl Library {
         self.dirty.looked_at(group, is_stuck);
     }
 
-    /// An idle shuttle of a group and its errand, if there are such; those that hold a platter
-    /// come first.
+    /// Returns an idle shuttle of a group and its errand, if any; shuttles that hold a platter come
+    /// first.
     pub(crate) fn next_trip(
         &self,
         group: u16,
@@ -59,7 +58,7 @@ impl Library {
         }
         let mut free = idle.filter(|at| !loaded(at));
         if self.damaged {
-            // Broken machines may keep one from an errand that another can do.
+            // Broken machines may keep one shuttle from an errand that another can do.
             return free.find_map(|shuttle| {
                 let errand = self.next_errand(group, shuttle, found)?;
                 Some((self.nearest_shuttle(group, shuttle, &errand), errand))
@@ -70,7 +69,7 @@ impl Library {
         Some((self.nearest_shuttle(group, shuttle, &errand), errand))
     }
 
-    /// The idle shuttle of a group nearest to where an errand begins.
+    /// Returns the idle shuttle of a group nearest to where an errand begins.
     fn nearest_shuttle(&self, group: u16, found: ShuttleIndex, errand: &Errand) -> ShuttleIndex {
         let shuttles = &self.partitions.group(group).shuttles();
         if shuttles.len() == 1 || self.fleet.get(found).cargo().is_some() {
@@ -123,7 +122,7 @@ impl Library {
         self.advance(index, out);
     }
 
-    /// Those that share a drive with a group and left something to it look again.
+    /// Marks the groups that share a drive with a group and left something to it.
     fn note_sharers(&mut self, group: u16) {
         for index in 0..self.partitions.group(group).drives().len() {
             let drive = self.partitions.group(group).drives()[index];
@@ -145,7 +144,7 @@ impl Library {
         self.partitions.group_mut(group).count_fetch(new_waits);
     }
 
-    /// The rank of a trip that begins now.
+    /// Returns the rank of a trip that begins now.
     pub(crate) fn next_rank(&mut self, index: ShuttleIndex) -> u64 {
         match self.policy.right_of_way {
             RightOfWay::Identifier => u64::from(index.get()),
@@ -210,14 +209,14 @@ impl Library {
         self.fleet.turn(index, goal, travel);
     }
 
-    /// The eject bay is free for the next shuttle.
+    /// Marks idle groups after the eject bay became free for the next shuttle.
     pub(crate) fn collected(&mut self, panel: crate::PanelIndex) {
         if self.arrivals.waiting(panel) > 0 {
             self.note_idle_groups(panel);
         }
     }
 
-    /// A slot of a drive is free again: its shuttles may bring the next platter.
+    /// Empties a slot of a drive, so that its shuttles may bring the next platter.
     fn emptied(&mut self, drive: fulgurite_units::DriveIndex, slot: DriveSlot) {
         if let Some(key) = self.drives.get_mut(drive).empty(slot) {
             self.pace_if_new(key);
@@ -270,7 +269,7 @@ impl Library {
         }
     }
 
-    /// A platter is not where it should be: ends what was asked of it and forgets it.
+    /// Handles a platter that is not where it should be: ends its requests and forgets it.
     fn lose(&mut self, index: ShuttleIndex, pick: Action, out: &mut Outbox<Output>) {
         let errand = self.fleet.end(index).and_then(|trip| trip.errand());
         let errand = errand.unwrap_or_else(|| unreachable!("it picks for a reason"));
@@ -289,7 +288,7 @@ impl Library {
         self.shelf.forget(errand.platter);
     }
 
-    /// Gives up what an errand had reserved.
+    /// Releases what an errand had reserved.
     pub(crate) fn release(&mut self, errand: &Errand) {
         if let (Source::EjectBay(panel), TripKind::Collect) = (errand.from, errand.kind) {
             self.collected(panel);
@@ -304,28 +303,28 @@ impl Library {
         }
     }
 
-    /// A shuttle is free, or cannot be used any more.
+    /// Marks what may follow when a shuttle is free, or cannot be used any more.
     pub(crate) fn note_shuttle(&mut self, index: ShuttleIndex) {
         if self.damaged {
-            // Where it is now it may open a way for others.
+            // From where it is now it may open a way for others.
             self.dirty.all_groups();
         } else if let Some(group) = self.partitions.of_shuttle(index) {
             self.dirty.group(group);
         }
-        // Whoever waited for it may have to move it now; and it may charge.
+        // Shuttles that waited for it may have to move it now; and it may charge.
         if !self.fleet.blocked().is_empty() || self.fleet.has_batteries() {
             self.dirty.panel(self.floor.panel_of(index));
         }
     }
 
-    /// A shuttle has picked from a slot, or placed there.
+    /// Clears the obstruction by a shuttle that picked from a slot or placed there.
     pub(crate) fn unobscure(&mut self, slot: SlotIndex) {
         if self.zones.clear(slot) {
             self.dirty.all_groups();
         }
     }
 
-    /// A shuttle does not come for a platter any more.
+    /// Releases a platter that a shuttle no longer comes for.
     pub(crate) fn let_go(&mut self, key: PlatterKey) {
         self.shelf.unclaim(key);
         self.touch(key);
@@ -333,7 +332,7 @@ impl Library {
     }
 }
 
-/// The slot a shuttle is picking from or placing into, if it does.
+/// Returns the slot a shuttle is picking from or placing into, if any.
 pub(crate) const fn storage_slot(action: Action) -> Option<SlotIndex> {
     if let Action::Pick { from: Source::Storage(slot), .. }
     | Action::Place { to: Destination::Storage(slot), .. } = action

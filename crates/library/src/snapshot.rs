@@ -1,6 +1,6 @@
-//! The library at one moment, for those who watch: where everything is and what it is doing.
+//! A snapshot of the library, for monitoring: where everything is and what it is doing.
 //!
-//! Not a state to go on from, and of no meaning for decisions.
+//! It is not a state to resume from, and decisions do not depend on it.
 
 use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex};
 use serde::Serialize;
@@ -13,36 +13,36 @@ use crate::{Action, DriveSlot, PanelIndex, Place, RailPosition, ShelfIndex};
 /// Where everything is and what it is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
-    /// Requests accepted and not finished.
+    /// Number of requests accepted and not finished.
     pub requests: usize,
     /// All shuttles, by number.
     pub shuttles: Vec<ShuttleState>,
     /// All drives, by number.
     pub drives: Vec<DriveState>,
-    /// The platters with something to do, by id; all others are in their slots.
+    /// The platters with work pending, by id; all others are in their slots.
     pub platters: Vec<PlatterState>,
 }
 
 /// One shuttle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShuttleState {
-    /// Which.
+    /// The shuttle.
     pub shuttle: ShuttleIndex,
     /// Its panel.
     pub panel: PanelIndex,
-    /// The shelf it is at; on a crab, the one it left.
+    /// The shelf it is at; during a crab, the one it left.
     pub shelf: ShelfIndex,
-    /// Where it is along the rails; on a move, where it began.
+    /// Its position along the rails; during a move, where it began or was last reported.
     pub rail: RailPosition,
-    /// What it carries.
+    /// The platter it carries.
     pub cargo: Option<PlatterId>,
-    /// What it is doing now.
+    /// Its current action.
     pub doing: Option<Action>,
-    /// Whether it is on a trip; one that does nothing then waits for its way.
+    /// Whether it is on a trip; if it does nothing then, it is blocked.
     pub on_trip: bool,
     /// Whether it is broken.
     pub broken: bool,
-    /// How full its battery is in percent, if its driver says so.
+    /// Battery level in percent, if its driver reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub battery: Option<u8>,
 }
@@ -50,11 +50,11 @@ pub struct ShuttleState {
 /// One drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DriveState {
-    /// Which.
+    /// The drive.
     pub drive: DriveIndex,
-    /// What lies in its two slots, the first one first.
+    /// Its two slots, the first one first.
     pub slots: [DriveSlotState; 2],
-    /// What it is doing now.
+    /// Its current action.
     pub doing: Option<Action>,
     /// Whether it is broken.
     pub broken: bool,
@@ -63,29 +63,29 @@ pub struct DriveState {
 /// One slot of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct DriveSlotState {
-    /// What lies in it.
+    /// The platter inside.
     pub platter: Option<PlatterId>,
-    /// Whether that is mounted.
+    /// Whether the platter is mounted.
     pub mounted: bool,
-    /// The shuttle that brings something.
+    /// The shuttle that is bringing a platter.
     pub expects: Option<ShuttleIndex>,
 }
 
-/// One platter with something to do.
+/// One platter with work pending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlatterState {
-    /// Which.
+    /// The platter.
     pub platter: PlatterId,
     /// Where it is.
     pub place: Place,
-    /// Reads that wait for it.
+    /// Number of reads that wait for it.
     pub reads: usize,
     /// The shuttle that is on its way to pick it.
     pub claimed_by: Option<ShuttleIndex>,
 }
 
 impl Library {
-    /// Where everything is and what it is doing.
+    /// Returns where everything is and what it is doing.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {

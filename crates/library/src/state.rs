@@ -1,7 +1,7 @@
-//! The words in which the parts of the controller speak of requests, platters and trips.
+//! The values that the parts of the controller share: requests, platters and trips.
 //!
-//! Values only. Who remembers what is in the parts: platters in `shelf.rs`, shuttles in `fleet.rs`,
-//! drives in `drive.rs`, requests in `requests.rs`.
+//! Values only. The state is in the parts: platters in `shelf.rs`, shuttles in `fleet.rs`, drives
+//! in `drive.rs`, requests in `requests.rs`.
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::floor::Position;
 use crate::{Destination, DriveSlot, PanelIndex, RequestId, Source, TrackSpan};
 
-/// The order in which requests are served: by when they are due, then by arrival. With one
-/// objective for all reads this is the order of arrival (Silica, section 4.1).
+/// The order in which requests are served: by due time, then by arrival. With one objective for all
+/// reads this is the order of arrival (Silica, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Age {
     pub(crate) due: Instant,
     pub(crate) sequence: u64,
 }
 
-/// A platter, by its place in the slab.
+/// A platter, by its index in the slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PlatterKey(pub(crate) u32);
 
@@ -31,13 +31,13 @@ pub(crate) struct Request {
 /// What a request wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    /// Queued as long as its platter lists it; else a drive reads for it.
+    /// Queued while its platter lists it; otherwise a drive is reading for it.
     Read,
     Verify,
     Store,
 }
 
-/// A read that waits.
+/// A waiting read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) age: Age,
@@ -63,13 +63,13 @@ pub enum Place {
 /// A queue of platters that wait for a shuttle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Stored ones, of a partition.
+    /// Stored platters of a partition.
     Group(u16),
-    /// New ones, of a panel.
+    /// New platters of a panel.
     New(PanelIndex),
 }
 
-/// How far a platter has come in its life.
+/// The life cycle of a platter.
 ///
 /// ```text
 ///   Verify --> Unverified --(read whole)--> Checked --Store--> Storing --(placed)--> Stored
@@ -80,13 +80,13 @@ pub(crate) enum Stage {
     Unverified { request: RequestId, age: Age, panel: PanelIndex, tracks: TrackSpan },
     /// Its verification ended; it has no slot yet.
     Checked { panel: PanelIndex },
-    /// It has a slot and goes there.
+    /// It has a slot and is on its way there.
     Storing { request: RequestId, age: Age, panel: PanelIndex, home: SlotIndex },
     /// It lives in its slot and comes back to it.
     Stored { home: SlotIndex },
 }
 
-/// A trip that is due, not begun yet.
+/// A trip that is due but has not begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Errand {
     pub(crate) kind: TripKind,
@@ -95,12 +95,12 @@ pub(crate) struct Errand {
     pub(crate) to: Destination,
 }
 
-/// One way from a place to a goal.
+/// One leg of a trip, from a position to a goal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Travel {
     pub(crate) from: Position,
     pub(crate) started: Instant,
-    /// Steps made, to tell a way without any from the others.
+    /// Steps made, to distinguish a leg without any from the others.
     pub(crate) steps: u32,
     /// Crabs away from the goal, to get around others.
     pub(crate) strayed: u32,
@@ -109,12 +109,12 @@ pub(crate) struct Travel {
 /// Why a shuttle travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TripKind {
-    /// A stored platter to a drive.
+    /// To bring a stored platter to a drive.
     Fetch,
-    /// A platter back to its slot, or to a spare one if that cannot be reached.
+    /// To return a platter to its slot, or to a spare one if that cannot be reached.
     Return,
-    /// A new platter to a drive.
+    /// To bring a new platter to a drive.
     Collect,
-    /// A verified platter to its slot for the first time.
+    /// To bring a verified platter to its slot for the first time.
     Shelve,
 }

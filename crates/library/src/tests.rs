@@ -1,5 +1,5 @@
-//! Tests of the library. `twin.rs` is a whole library in one file: a clock, what is asked and what
-//! breaks; `world.rs` the real machines, which refuse impossible commands.
+//! Tests of the library. `twin.rs` is a whole library in one file: a clock, requests and failures;
+//! `world.rs` simulates the real machines, which reject impossible commands.
 
 mod batteries;
 mod canaries;

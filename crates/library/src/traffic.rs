@@ -1,7 +1,7 @@
-//! Who stands and moves where on a panel, so that no two shuttles are ever in one place.
+//! Reservations of space on a panel, so that no two shuttles are ever in one place.
 //!
-//! A lane is the space in front of one shelf, along the whole panel. A shuttle holds the piece of
-//! its lane that it covers; while it moves, the whole piece it sweeps; while it crabs, its piece of
+//! A lane is the space in front of one shelf, along the whole panel. A shuttle holds the span of
+//! its lane that it covers; while it moves, the whole span it sweeps; while it crabs, its span of
 //! both lanes. Holds of two shuttles never overlap: that is the invariant, checked when a hold is
 //! taken and again by `check`.
 //!
@@ -11,14 +11,14 @@
 //!   lane 0   ..[ 5 ]....{ claimed by 9 }  9 waits for a way through; lower ranks stay out
 //! ```
 //!
-//! Whoever cannot take the next piece of its way claims it and waits. A claim keeps lower ranks
-//! out, so what is in the way only gets less; `giveway.rs` moves away who would wait for ever.
-//! Not here: who ranks higher, and where shuttles want to go.
+//! A shuttle that cannot take the next span of its way claims it and waits. A claim keeps lower
+//! ranks out, so the obstacles only get fewer; `giveway.rs` moves away shuttles that would wait
+//! forever. Not here: which shuttle ranks higher, and where shuttles want to go.
 
 use crate::floor::{Floor, Position};
 use crate::{PanelIndex, RailPosition, ShelfIndex};
 
-/// A piece of a lane, half open, in micrometers.
+/// A span of a lane, half open, in micrometers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) lane: u16,
@@ -32,20 +32,20 @@ impl Span {
     }
 }
 
-/// Who holds a piece: a shuttle by its index, or a broken rail.
+/// The holder of a span: a shuttle by its index, or a broken rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Holder {
     Shuttle(u16),
     Rail,
 }
 
-/// A wish that lower ranks respect.
+/// A claim on a span, which lower ranks respect.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     shuttle: u16,
     rank: u64,
     span: Span,
-    /// It is for those that make way for the shuttle.
+    /// Whether it is for the shuttles that make way for this one.
     for_others: bool,
 }
 
@@ -55,7 +55,7 @@ impl Claim {
     }
 }
 
-/// The next piece of a way.
+/// The next step of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Arrived,
@@ -65,25 +65,25 @@ pub(crate) enum Step {
     Crab {
         to: ShelfIndex,
     },
-    /// The way goes on there, but somebody holds or claims it.
+    /// The way goes on there, but another shuttle holds or claims the span.
     Blocked(Span),
     /// Broken machines leave no way.
     Cut,
 }
 
-/// A rank no claim stops: of shuttles that make way.
+/// The rank of shuttles that make way, which no claim stops.
 pub(crate) const MAKING_WAY: u64 = u64::MAX;
 
-/// A part of the way that is worth a start: two racks or so, 7 s at 0.17 m/s.
+/// Minimum length of a partial way that is worth a start: about one rack, 7 s at 0.17 m/s.
 const PART_WAY_MIN_UM: u64 = 1_200_000;
 
 /// All lanes of a library.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
-    /// Holds of each lane.
+    /// The holds of each lane.
     lanes: Vec<Vec<(Holder, u64, u64)>>,
     claims: Vec<Claim>,
-    /// Pieces that broken machines hold.
+    /// Spans that broken machines hold.
     barred: Vec<Span>,
     shelves: u16,
     half_width: u64,
@@ -107,12 +107,12 @@ impl Traffic {
         panel.get() * self.shelves + shelf.get()
     }
 
-    /// What a shuttle covers that stands there.
+    /// Returns the span that a shuttle covers standing there.
     pub(crate) const fn footprint(&self, at: Position) -> Span {
         self.sweep(at, at.rail)
     }
 
-    /// What a shuttle covers on its way along the rails.
+    /// Returns the span that a shuttle covers on its way along the rails.
     pub(crate) const fn sweep(&self, at: Position, to: RailPosition) -> Span {
         let (a, b) = (at.rail.get(), to.get());
         let (low, high) = if a < b { (a, b) } else { (b, a) };
@@ -123,7 +123,7 @@ impl Traffic {
         }
     }
 
-    /// Where a shuttle stands that is just clear of a piece of its lane, to the left and right.
+    /// Returns the positions just clear of a span of its lane, to the left and right.
     pub(crate) fn beside(&self, span: &Span) -> [Option<RailPosition>; 2] {
         let left = span.from.checked_sub(self.half_width).filter(|at| *at >= self.half_width);
         let right = span.to + self.half_width;
@@ -131,7 +131,7 @@ impl Traffic {
         [left.map(RailPosition::new), right.map(RailPosition::new)]
     }
 
-    /// Takes a piece. It must be free.
+    /// Takes a span, which must be free.
     pub(crate) fn take(&mut self, shuttle: u16, span: Span) {
         let lane = &mut self.lanes[usize::from(span.lane)];
         let me = Holder::Shuttle(shuttle);
@@ -146,14 +146,14 @@ impl Traffic {
         }
     }
 
-    /// Gives up what a shuttle holds of a lane.
+    /// Releases what a shuttle holds of a lane.
     pub(crate) fn leave(&mut self, shuttle: u16, lane: u16) {
         let lane = &mut self.lanes[usize::from(lane)];
         let hold = lane.iter().position(|(who, ..)| *who == Holder::Shuttle(shuttle));
         lane.swap_remove(hold.expect("a shuttle leaves a lane it was on"));
     }
 
-    /// What a shuttle holds, on one lane or two.
+    /// Returns the spans that a shuttle holds, on one lane or two.
     pub(crate) fn held_by(&self, shuttle: u16) -> impl Iterator<Item = Span> + '_ {
         (0..).zip(&self.lanes).flat_map(move |(lane, holds)| {
             let mine = holds.iter().filter(move |(who, ..)| *who == Holder::Shuttle(shuttle));
@@ -161,14 +161,14 @@ impl Traffic {
         })
     }
 
-    /// Whoever else holds part of a piece.
+    /// Returns the others that hold part of a span.
     pub(crate) fn holders(&self, span: Span, me: u16) -> impl Iterator<Item = Holder> + '_ {
         let holds = self.lanes[usize::from(span.lane)].iter();
         let inside = holds.filter(move |(_, from, to)| *from < span.to && span.from < *to);
         inside.map(|(who, ..)| *who).filter(move |who| *who != Holder::Shuttle(me))
     }
 
-    /// Whoever ranks higher and claims part of a piece.
+    /// Returns the shuttles that rank higher and claim part of a span.
     pub(crate) fn claimants(
         &self,
         span: Span,
@@ -180,19 +180,19 @@ impl Traffic {
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
-    /// Whether another claims part of a piece with the same or a higher rank.
+    /// Whether another shuttle claims part of a span with the same or a higher rank.
     pub(crate) fn is_claimed(&self, span: &Span, me: u16, order: (u64, u16)) -> bool {
         let mut others = self.claims.iter().filter(|claim| claim.shuttle != me);
         others.any(|claim| claim.order() >= order && claim.span.overlaps(span))
     }
 
-    /// Whoever else claims part of a piece, whatever the rank.
+    /// Returns the other shuttles that claim part of a span, whatever their rank.
     pub(crate) fn wishers(&self, span: Span, me: u16) -> impl Iterator<Item = u16> + '_ {
         let others = self.claims.iter().filter(move |claim| claim.shuttle != me);
         others.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
-    /// Whether a shuttle may take a piece now.
+    /// Whether a shuttle may take a span now.
     pub(crate) fn is_free(&self, span: Span, me: u16, rank: u64) -> bool {
         self.holders(span, me).next().is_none()
             && (self.claims.is_empty() || self.claimants(span, me, rank).next().is_none())
@@ -203,7 +203,7 @@ impl Traffic {
         self.claims.push(Claim { shuttle, rank, span, for_others: false });
     }
 
-    /// Claims a piece besides, where others step to make way.
+    /// Claims another span, for those that make way.
     pub(crate) fn claim_for_others(&mut self, shuttle: u16, rank: u64, span: Span) {
         self.claims.push(Claim { shuttle, rank, span, for_others: true });
     }
@@ -216,12 +216,13 @@ impl Traffic {
         self.claims.retain(|claim| claim.shuttle != shuttle);
     }
 
-    /// A piece that nobody can pass until it is repaired.
+    /// Bars a span that nothing can pass until it is repaired.
     pub(crate) fn bar(&mut self, span: Span) {
         self.barred.push(span);
     }
 
-    /// A broken rail holds its piece also against those that are not on their way yet.
+    /// Bars a broken rail and holds its span, so that no shuttle enters it that is not on its way
+    /// already.
     pub(crate) fn bar_rail(&mut self, span: Span) {
         self.bar(span);
         self.lanes[usize::from(span.lane)].push((Holder::Rail, span.from, span.to));
@@ -242,7 +243,7 @@ impl Traffic {
         }
     }
 
-    /// Whether broken machines hold part of a piece.
+    /// Whether broken machines hold part of a span.
     pub(crate) fn is_barred(&self, span: &Span) -> bool {
         self.barred.iter().any(|barred| barred.overlaps(span))
     }
@@ -251,11 +252,11 @@ impl Traffic {
         !self.barred.is_empty()
     }
 
-    /// The next piece of the way to `goal`: along the rails first where that is free, else up or
-    /// down; around broken machines where there are some.
+    /// Returns the next step of the way to `goal`: along the rails if that is free, otherwise up or
+    /// down; around broken machines if there are any.
     ///
-    /// Where both are taken, along another shelf that is free, if that costs no more than two crabs
-    /// and `may_stray`; or as far along the rails as is free, if that is worth a start.
+    /// If both are taken: along another shelf that is free, if that costs no more than two crabs
+    /// and `may_stray`; otherwise as far along the rails as is free, if that is worth a start.
     pub(crate) fn next_step(
         &self,
         me: u16,
@@ -298,7 +299,7 @@ impl Traffic {
         Step::Blocked(span)
     }
 
-    /// The shelf above or below along which the whole way is free.
+    /// Returns the shelf above or below along which the whole way is free.
     fn free_shelf_beside(
         &self,
         me: u16,
@@ -315,7 +316,7 @@ impl Traffic {
         })
     }
 
-    /// How far along the rails the way is free, if that is far enough.
+    /// Returns how far along the rails the way is free, if that is far enough.
     fn part_way(&self, me: u16, rank: u64, at: Position, goal: Position) -> Option<RailPosition> {
         let sweep = self.sweep(at, goal.rail);
         let holds = self.lanes[usize::from(sweep.lane)].iter();
@@ -350,7 +351,7 @@ impl Traffic {
         if self.is_free(span, me, rank) { step } else { Step::Blocked(span) }
     }
 
-    /// The shelf along which one gets from here to there with the fewest crabs, if there is one.
+    /// Returns the shelf along which `goal` is reached with the fewest crabs, if there is one.
     pub(crate) fn shelf_around(&self, at: Position, goal: Position) -> Option<ShelfIndex> {
         let crabs = |shelf: u16| at.shelf.get().abs_diff(shelf) + shelf.abs_diff(goal.shelf.get());
         let open = |shelf: &u16| {
@@ -363,8 +364,8 @@ impl Traffic {
         shelves.min_by_key(|shelf| crabs(*shelf)).map(ShelfIndex::new)
     }
 
-    /// Whether nothing broken is between a place and a shelf above or below it. What is broken at
-    /// the place itself does not count: somebody stands there.
+    /// Whether nothing broken is between a position and a shelf above or below it. Damage at the
+    /// position itself does not count: a shuttle stands there.
     fn column_open(&self, at: Position, shelf: u16) -> bool {
         let (low, high) = (at.shelf.get().min(shelf), at.shelf.get().max(shelf));
         (low..=high).filter(|between| *between != at.shelf.get()).all(|between| {
@@ -373,13 +374,13 @@ impl Traffic {
         })
     }
 
-    /// Who claims what for itself.
+    /// Returns what shuttles claim for themselves.
     pub(crate) fn claims(&self) -> impl Iterator<Item = (u16, Span)> + '_ {
         let own = self.claims.iter().filter(|claim| !claim.for_others);
         own.map(|claim| (claim.shuttle, claim.span))
     }
 
-    /// No two holds of a lane overlap.
+    /// Asserts that no two holds of a lane overlap.
     pub(crate) fn check(&self) {
         for (lane, holds) in self.lanes.iter().enumerate() {
             for (index, (who, from, to)) in holds.iter().enumerate() {
@@ -393,7 +394,7 @@ impl Traffic {
     }
 }
 
-/// The shelf next to `from` on the way to `to`, if they differ.
+/// Returns the shelf next to `from` on the way to `to`, if they differ.
 fn next_shelf(from: ShelfIndex, to: ShelfIndex) -> Option<ShelfIndex> {
     let (from, to) = (from.get(), to.get());
     match from.cmp(&to) {

@@ -1,7 +1,7 @@
-//! How a shuttle gets to its goal: piece by piece, and what it does there.
+//! How a shuttle reaches its goal, step by step, and what it does there.
 //!
-//! The next piece of a way is chosen when the last is done, so that a way can change with what
-//! stands in it. Not here: which piece is free (`traffic.rs`), and who makes way (`giveway.rs`).
+//! The next step is chosen when the last is done, so that a way can change with what stands in it.
+//! Not here: which span is free (`traffic.rs`), and which shuttle makes way (`giveway.rs`).
 
 use fulgurite_units::{Outbox, ShuttleIndex};
 
@@ -30,7 +30,7 @@ impl Library {
         }
     }
 
-    /// Whether a shuttle gets to where an errand begins, and from there to where it ends.
+    /// Whether a shuttle can reach the start of an errand, and from there its end.
     pub(crate) fn has_way_for(&self, index: ShuttleIndex, errand: &Errand) -> bool {
         let shuttle = self.fleet.get(index);
         let mut at = shuttle.at();
@@ -44,7 +44,7 @@ impl Library {
         self.fleet.traffic().shelf_around(at, self.destination(errand.to, at)).is_some()
     }
 
-    /// Orders the next piece of a way, or what is to be done at its end. Whether it could.
+    /// Orders the next step of a trip, or the operation at its end. Returns whether it could.
     pub(crate) fn advance(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) -> bool {
         loop {
             let shuttle = self.fleet.get(index);
@@ -92,7 +92,7 @@ impl Library {
         }
     }
 
-    /// Made way; whether it goes on to where it wanted to go.
+    /// Ends a detour. Returns whether the shuttle goes on to its own goal.
     fn end_detour(&mut self, index: ShuttleIndex) -> bool {
         self.fleet.end_detour(index);
         if self.fleet.trip(index).has_purpose() {
@@ -103,8 +103,8 @@ impl Library {
         false
     }
 
-    /// Made way, and waits until those that wait have taken what they need, by rank: it would
-    /// take the place again that it just left. Not if nobody waits.
+    /// Lets blocked shuttles take what they need first, by rank, after a detour; otherwise this
+    /// shuttle would take the place again that it just left. Returns `false` if none waits.
     fn lets_others_go_first(&mut self, index: ShuttleIndex) -> bool {
         if self.fleet.blocked().is_empty() {
             return false;
@@ -128,7 +128,7 @@ impl Library {
         self.fleet.work(index, command, action);
     }
 
-    /// At the goal: picks, places or charges.
+    /// Handles arrival at the goal: picks, places or charges.
     fn arrive(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         if self.fleet.trip(index).charges() {
             self.arrive_to_charge(index, out);
@@ -165,7 +165,7 @@ impl Library {
         self.order(index, action, out);
     }
 
-    /// The drive it was to go to broke meanwhile: what it carries is brought home, or elsewhere.
+    /// Ends a trip to a drive that broke meanwhile: the cargo is brought home, or elsewhere.
     fn turn_back(&mut self, index: ShuttleIndex, errand: &Errand) {
         self.end_trip(index);
         self.release(errand);
@@ -175,7 +175,7 @@ impl Library {
         self.note_shuttle(index);
     }
 
-    /// Gives up a trip whose goal broken machines cut off. What it carries stays in its picker.
+    /// Abandons a trip whose goal broken machines cut off. The cargo stays in the picker.
     fn abandon(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let trip = self.end_trip(index);
         let cargo = self.fleet.get(index).cargo();
@@ -192,14 +192,14 @@ impl Library {
         }
     }
 
-    /// Whether others may want to know where a shuttle is: it moves where it is not alone.
+    /// Whether a shuttle reports its position: it does where it is not alone in a partition.
     fn reports(&self, index: ShuttleIndex) -> bool {
         let kind = self.fleet.get(index).errand().map(|errand| errand.kind);
         self.policy.movement != Movement::Partitions
             || !matches!(kind, Some(TripKind::Fetch | TripKind::Return))
     }
 
-    /// A shuttle gives up what it has left behind.
+    /// Releases the span that a moving shuttle has left behind.
     pub(crate) fn shuttle_passed(
         &mut self,
         index: ShuttleIndex,

@@ -1,5 +1,5 @@
-//! Verification in time, for policies that give second slots to customers: which drives keep theirs
-//! for new platters, and which verify although customers wait.
+//! Verification deadlines, for policies that give second slots to customers: which drives keep
+//! theirs for new platters, and which verify although customers wait.
 //!
 //! ```text
 //!   a new platter comes    |-- its drive verifies between reads --|-- and nothing else --| due
@@ -7,14 +7,14 @@
 //! ```
 //!
 //! New platters come before customers where they need a slot: one is kept for each that waits
-//! outside of drives, so that customers have those second slots that verification has no use for.
-//! Where they need a drive's time they come last, until what is left to verify takes all the time
-//! that is left. Then the drive insists: it takes no platters of customers, lets those inside go
-//! home, where another drive may have them, and does nothing else. If that can still help: no more
-//! than half of a panel's drives do so at once, none for a platter that came into it too late, and
-//! none while so many new platters wait outside that the panel does not keep up anyway. What is
-//! more than drives can verify is not to be had at the cost of customers.
-//! This is worked out when a new platter comes or goes, and when one reaches its latest start.
+//! outside the drives, so customers get those second slots that verification does not need. Where
+//! they need drive time they come last, until the remaining verification takes all the time that is
+//! left. Then the drive insists: it takes no customer platters, lets those inside go home, where
+//! another drive may have them, and does nothing else. It does so only if that can still help: at
+//! most half of a panel's drives at once, never for a platter that entered the drive too late, and
+//! never while so many new platters wait outside that the panel does not keep up anyway. Work
+//! beyond the capacity of the drives must not be done at the cost of customers. This is recomputed
+//! when a new platter comes or goes, and when one reaches its latest start.
 
 use fulgurite_units::{DriveIndex, Duration, Instant, TrackIndex};
 
@@ -27,28 +27,28 @@ use crate::limits::{
 use crate::state::{Age, Place, PlatterKey, Stage};
 use crate::{Action, DriveSlot, PanelIndex};
 
-/// What a platter is believed to take at most: a year. Times that it is added to stay in range.
+/// Upper bound of the estimate for a platter: a year. Times that it is added to stay in range.
 const VERIFY_NS_MAX: u64 = 365 * 86_400 * 1_000_000_000;
 
-/// A new platter in a drive, and the time it has.
+/// A new platter in a drive, with its remaining time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     age: Age,
     drive: DriveIndex,
-    /// Until its drive must do nothing else.
+    /// Time until its drive must do nothing else.
     until_start: Duration,
-    /// It can be verified in time if the drive does nothing else.
+    /// Whether it can be verified in time if the drive does nothing else.
     can_be_held: bool,
 }
 
 impl Library {
-    /// A new platter came or went: the pace is another.
+    /// Notes that a new platter came or went, which changes the pace.
     pub(crate) const fn note_pace(&mut self) {
         self.pace.note();
     }
 
-    /// A platter goes to a drive, came into it or leaves it: if it is new, others have more or less
-    /// room.
+    /// Notes a change of the pace if a platter that goes to, enters or leaves a drive is new:
+    /// others have more or less room then.
     pub(crate) fn pace_if_new(&mut self, key: PlatterKey) {
         let stage = self.shelf.get(key).stage();
         if matches!(stage, Stage::Unverified { .. } | Stage::Checked { .. }) {
@@ -56,13 +56,13 @@ impl Library {
         }
     }
 
-    /// When the pace is worked out next, if time can change it.
+    /// Returns when the pace is recomputed next, if time can change it.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         let is_due = self.pace.is_due() && self.holds_bound();
         if is_due { Some(self.sequence.now()) } else { self.pace.next() }
     }
 
-    /// Works out the pace when it is time.
+    /// Recomputes the pace when that is due.
     pub(crate) fn look_at_pace(&mut self) {
         if self.next_look().is_none_or(|at| at > self.sequence.now()) {
             return;
@@ -77,26 +77,26 @@ impl Library {
         }
     }
 
-    /// The groups of a panel have a look at what they may do now.
+    /// Marks the groups of a panel.
     pub(crate) fn note_panel_groups(&mut self, panel: PanelIndex) {
         self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
     }
 
-    /// The drives of a panel.
+    /// Returns the drives of a panel.
     pub(crate) fn drives_of(&self, panel: PanelIndex) -> Vec<DriveIndex> {
         let drives = (0..).map(DriveIndex::new).zip(self.floor.drives());
         drives.filter(|(_, site)| site.panel == panel).map(|(index, _)| index).collect()
     }
 
-    /// Whether new platters of a panel wait outside of drives, under a policy by which they come
+    /// Whether new platters of a panel wait outside the drives, under a policy by which they come
     /// before customers.
     pub(crate) fn do_new_platters_wait(&self, panel: PanelIndex) -> bool {
         self.holds_bound() && self.arrivals.waiting(panel) > 0
     }
 
-    /// Keeps as many second slots from customers as new platters wait for: those kept already,
-    /// then those of the drives whose customers wait least. With something broken all, while one
-    /// waits: not every drive can be reached then. Whether one is not kept any more.
+    /// Keeps as many second slots from customers as new platters wait: those kept already, then
+    /// those of the drives whose customers wait least. With something broken, keeps all while one
+    /// waits, because not every drive can be reached then. Returns whether a slot was released.
     fn keep_slots(&mut self, panel: PanelIndex) -> bool {
         let waiting = self.arrivals.waiting(panel);
         let mut missing = if self.damaged && waiting > 0 { usize::MAX } else { waiting };
@@ -119,7 +119,7 @@ impl Library {
         is_freed
     }
 
-    /// Chooses the drives that verify before they read, and says when that changes by time alone.
+    /// Chooses the drives that insist on verifying, and sets when that changes by time alone.
     fn choose_insisting(&mut self, panel: PanelIndex) {
         let drives = self.drives_of(panel);
         let mut candidates: Vec<Candidate> =
@@ -140,7 +140,8 @@ impl Library {
         self.pace.wake(next);
     }
 
-    /// How many drives of a panel may insist: none if it does not keep up, nor its only one.
+    /// Returns how many drives of a panel may insist: none if it does not keep up, nor its only
+    /// one.
     fn insisting_max(&self, panel: PanelIndex, drives: usize) -> usize {
         let waiting = self.arrivals.waiting(panel);
         if waiting * 100 >= drives * VERIFY_BEHIND_PERCENT {
@@ -149,7 +150,7 @@ impl Library {
         drives * INSIST_SHARE_PERCENT / 100
     }
 
-    /// What is to be known of the new platter in a drive, if there is one to verify.
+    /// Returns the timing of the new platter in a drive, if there is one to verify.
     fn candidate(&self, index: DriveIndex) -> Option<Candidate> {
         let drive = self.drives.get(index);
         let key = drive.bay(DriveSlot::Second).platter().filter(|_| !drive.is_broken())?;
@@ -168,8 +169,8 @@ impl Library {
         })
     }
 
-    /// When a new platter has to be verified. A bound that is shorter than half as long again as
-    /// verifying takes would only keep customers from the drives: then it has that long.
+    /// Returns when a new platter has to be verified. A bound shorter than 1.5 times the
+    /// verification time would only keep customers from the drives, so it is extended to that.
     fn due(&self, age: Age, key: PlatterKey) -> Instant {
         let within = self.policy.verify_within.as_nanos();
         let Stage::Unverified { tracks, .. } = self.shelf.get(key).stage() else { return age.due };
@@ -178,13 +179,13 @@ impl Library {
         age.due + Duration::from_nanos((whole / 2 * 3).saturating_sub(within))
     }
 
-    /// Whether there is anything to hold: a policy that never gives second slots to customers keeps
+    /// Whether there is a bound to meet: a policy that never gives second slots to customers keeps
     /// them for verification anyway, and that is all the paper's does for it.
     pub(crate) const fn holds_bound(&self) -> bool {
         self.policy.customer_slots == CUSTOMER_SLOTS_MAX
     }
 
-    /// Nanoseconds a drive needs for the rest of a new platter if it does nothing else.
+    /// Returns the nanoseconds a drive needs for the rest of a new platter if it does nothing else.
     fn remaining_ns(&self, key: PlatterKey) -> u64 {
         let Stage::Unverified { tracks, .. } = self.shelf.get(key).stage() else { return 0 };
         let whole = u64::from(tracks.track_count).saturating_mul(self.pace.track_ns());
@@ -197,8 +198,8 @@ impl Library {
         })
     }
 
-    /// Whether the second slot of a drive is a new platter's: it is inside, until somebody says
-    /// where it is stored, or on its way.
+    /// Whether the second slot of a drive is a new platter's: it is on its way, or inside until
+    /// `Store` gives it a slot.
     pub(crate) fn holds_new(&self, drive: &Drive) -> bool {
         let bay = drive.bay(DriveSlot::Second);
         let inside = bay.platter().map(|key| self.shelf.get(key).stage());

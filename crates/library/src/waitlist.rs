@@ -1,7 +1,8 @@
 //! The platters that wait for a group, in the order in which they are due.
 //!
-//! They come at the end, for nearly all are due after those that wait already, and go near the
-//! front: a sorted ring does both without moving much, and its first is looked at with each event.
+//! Platters come in at the end, because nearly all are due after those that wait already, and leave
+//! near the front: a sorted ring buffer does both without moving much. Its first entry is read at
+//! each event.
 
 use std::collections::{VecDeque, vec_deque};
 
@@ -17,7 +18,7 @@ pub(crate) struct Waitlist {
 }
 
 impl Waitlist {
-    /// Lists a platter that is not listed.
+    /// Adds a platter that is not listed.
     pub(crate) fn insert(&mut self, entry: Entry) {
         if self.entries.back().is_none_or(|last| *last < entry) {
             self.entries.push_back(entry);
@@ -28,7 +29,7 @@ impl Waitlist {
         self.entries.insert(at, entry);
     }
 
-    /// Takes a platter off the list; whether it was there.
+    /// Removes a platter; returns whether it was listed.
     pub(crate) fn remove(&mut self, entry: &Entry) -> bool {
         if self.entries.front() == Some(entry) {
             self.entries.pop_front();
@@ -38,7 +39,7 @@ impl Waitlist {
         found.is_ok_and(|at| self.entries.remove(at).is_some())
     }
 
-    /// The most urgent one.
+    /// The most urgent entry.
     pub(crate) fn first(&self) -> Option<&Entry> {
         self.entries.front()
     }

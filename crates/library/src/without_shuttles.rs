@@ -1,5 +1,5 @@
-//! The paper's bound "NS" (Silica, section 7.2): a drive gets the next platter as soon as a slot of
-//! it is free, and gives it back at once. Only the twin runs this; no machine can.
+//! The paper's bound "NS" (Silica, section 7.2): a drive gets the next platter as soon as one of
+//! its slots is free, and returns it instantly. Only the twin runs this; no machine can.
 
 use fulgurite_units::{DriveIndex, Outbox};
 
@@ -9,7 +9,7 @@ use crate::state::{Place, PlatterKey, Stage};
 use crate::{DriveSlot, Outcome, Output};
 
 impl Library {
-    /// Takes away what a drive does not need any more, and gives it the next platters.
+    /// Takes away what a drive no longer needs, and gives it the next platters.
     pub(crate) fn exchange_without_shuttles(
         &mut self,
         index: DriveIndex,
@@ -49,8 +49,8 @@ impl Library {
         self.settle(key);
     }
 
-    /// The next platter for a slot: of customers first, then a new one into the second slot; the
-    /// other way round if it may be customers'.
+    /// Returns the next platter for a slot: of customers first, then a new one into the second
+    /// slot; the other way round if customers may have both slots.
     pub(crate) fn next_for(&self, slot: DriveSlot) -> Option<PlatterKey> {
         let customers = slot.as_usize() < usize::from(self.policy.customer_slots);
         let stored = self.partitions.group(0).queue().first().copied().filter(|_| customers);
@@ -74,7 +74,7 @@ impl Library {
         self.pace_if_new(key);
     }
 
-    /// Hands waiting platters to the drives with room, the lowest index first.
+    /// Gives waiting platters to the drives with room, the lowest index first.
     pub(crate) fn dispatch_without_shuttles(&mut self, out: &mut Outbox<Output>) {
         let count = u16::try_from(self.drives.len()).unwrap_or(u16::MAX);
         for index in (0..count).map(DriveIndex::new) {

@@ -1,18 +1,18 @@
-//! Which shelves of which racks shuttles stand before to pick or place: what lies there cannot be
-//! seen by others.
+//! The shelves of racks that are obscured: a shuttle stands there to pick or place, and others
+//! cannot reach what lies behind it.
 //!
-//! A platter that was passed over for it is looked at again when somebody leaves such a place. Not
+//! A platter that was passed over for that is tried again when a shuttle leaves such a place. Not
 //! here: the lanes in which shuttles stand (`traffic.rs`).
 
 use fulgurite_units::SlotIndex;
 
-/// Who stands before each zone, which is one shelf of one rack.
+/// The shuttles before each zone, which is one shelf of one rack.
 #[derive(Clone, Debug)]
 pub(crate) struct Zones {
-    /// Shuttles that pick or place there.
+    /// Number of shuttles that pick or place there.
     obscured: Vec<u16>,
     slots_per_zone: u32,
-    /// Somebody passed over a platter because it was obscured.
+    /// Whether a platter was passed over because it was obscured.
     passed_over: bool,
 }
 
@@ -28,20 +28,20 @@ impl Zones {
         self.obscured[self.zone(slot)] > 0
     }
 
-    /// A shuttle picks from a slot, or places there.
+    /// Counts a shuttle that picks from a slot or places there.
     pub(crate) fn obscure(&mut self, slot: SlotIndex) {
         let zone = self.zone(slot);
         self.obscured[zone] += 1;
     }
 
-    /// It is done. Whether somebody passed over a platter since the last was.
+    /// Counts a shuttle that is done. Returns whether a platter was passed over since the last one.
     pub(crate) fn clear(&mut self, slot: SlotIndex) -> bool {
         let zone = self.zone(slot);
         self.obscured[zone] -= 1;
         std::mem::take(&mut self.passed_over)
     }
 
-    /// Somebody may have passed over a platter because it was obscured.
+    /// Records whether a platter may have been passed over because it was obscured.
     pub(crate) const fn note_passed_over(&mut self, passed_over: bool) {
         self.passed_over |= passed_over;
     }
@@ -50,7 +50,7 @@ impl Zones {
         (slot.get() / self.slots_per_zone) as usize
     }
 
-    /// These slots are those that shuttles pick from or place into now.
+    /// Asserts that these are the slots that shuttles pick from or place into now.
     pub(crate) fn check(&self, busy: impl Iterator<Item = SlotIndex>) {
         let mut obscured = vec![0; self.obscured.len()];
         busy.for_each(|slot| obscured[self.zone(slot)] += 1);

@@ -1,4 +1,4 @@
-//! The check of the fuzz target of library logs with seeded changes of good ones.
+//! Runs the check of the library-log fuzz target on seeded changes of valid logs.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be made here is a failed test")]
 
@@ -13,7 +13,7 @@ use fulgurite_units::{
     Controller as _, Duration, Instant, Outbox, PlatterId, SlotIndex, TrackIndex,
 };
 
-/// A library that is asked for three platters, and answered when it commands something.
+/// Returns the log of a library that is asked for three platters and whose commands are answered.
 fn log() -> Vec<u8> {
     let mut library = Library::with_policy(&LibraryShape::small(), Policy::default()).unwrap();
     let mut log = LogWriter::new(Vec::new(), &library).unwrap();

@@ -1,7 +1,7 @@
-//! `cat s3://bucket/key...`: objects on standard output, one after the other.
+//! `cat s3://bucket/key...`: writes objects to standard output, one after the other.
 //!
-//! Bytes are out before their checksum is known: a wrong one ends the command with exit code 8, and
-//! whoever reads the pipe must look at it.
+//! Bytes are written before their checksum is known: a mismatch ends the command with exit code 8,
+//! which the reader of the pipe must check.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -16,7 +16,7 @@ use fulgurite_terminal::progress::bytes_bar;
 
 use super::{missing, must_exist};
 
-/// What to do with a folder.
+/// What to do instead with a folder.
 const NAME_ONE: &str = "name one object, or fetch the folder with get";
 
 /// Flags of `cat`.
@@ -57,7 +57,7 @@ pub(super) async fn print_object(client: &Client, url: &S3Url, out: &Output) -> 
     let got = client.get_into(&url.bucket, &url.key, File::from(sink), &|n| bar.inc(n)).await;
     bar.finish_and_clear();
     match got {
-        // Whoever wanted the first lines has them.
+        // The reader has the lines it wanted.
         Ok(_) | Err(S3Error::ReaderGone) => Ok(()),
         Err(error) if error.code() == "NoSuchKey" => {
             must_exist(client, url, NAME_ONE).await?;
@@ -67,7 +67,7 @@ pub(super) async fn print_object(client: &Client, url: &S3Url, out: &Output) -> 
     }
 }
 
-/// Says what to do about an object that is on glass.
+/// Explains what to do about an object that is on glass.
 pub(super) fn explain_archived(error: S3Error, url: &S3Url) -> anyhow::Error {
     if error.kind() != S3ErrorKind::Archived {
         return error.into();

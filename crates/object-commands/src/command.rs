@@ -1,4 +1,4 @@
-//! The commands by name, each with its flags and those of the server.
+//! The commands by name, each with its own flags and those of the server.
 
 use clap::Args;
 use fulgurite_client::remote::RemoteArgs;
@@ -7,7 +7,7 @@ use fulgurite_terminal::output::Output;
 
 use crate::{cat, copy, get, ls, put, restore, rm, status, sync};
 
-/// What can be done with objects.
+/// The commands on objects.
 #[derive(Debug, clap::Subcommand)]
 pub enum ObjectCommand {
     /// Store files, folders or standard input as objects
@@ -37,7 +37,7 @@ pub enum ObjectCommand {
 }
 
 impl ObjectCommand {
-    /// Whether the command does its work even if nobody reads what it says.
+    /// Whether the command does its work even if no one reads its output.
     pub const fn outlives_reader(&self) -> bool {
         !matches!(self, Self::Cat(_) | Self::Ls(_) | Self::Status(_))
     }
@@ -52,7 +52,7 @@ pub struct WithRemote<A: Args> {
     remote: RemoteArgs,
 }
 
-/// Runs a command about objects.
+/// Runs a command on objects.
 pub fn object<'a>(command: &'a ObjectCommand, out: &'a Output) -> Work<'a> {
     match command {
         ObjectCommand::Put(args) => Box::pin(put::put(&args.own, &args.remote, out)),

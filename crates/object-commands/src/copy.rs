@@ -1,9 +1,9 @@
-//! `cp` and `mv`: objects that the server copies to other names; no byte comes here.
+//! `cp` and `mv`: server-side copies of objects to other names; no byte passes through the client.
 //!
-//! A folder keeps its name, and with a slash at its end only what is below it is meant, as with
-//! `put`. `mv` deletes a source when its copy is there with as many bytes and the source is still
-//! the object that was copied. S3 has no other rename: the archive gives the copy a key of its own
-//! and destroys the old one.
+//! A folder keeps its name; with a trailing slash only its contents are meant, as with `put`. `mv`
+//! deletes a source once its copy exists with as many bytes and the source is still the object that
+//! was copied. S3 has no other rename: the archive gives the copy an encryption key of its own and
+//! destroys the old one.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -42,7 +42,7 @@ pub struct CopyArgs {
     transfers: usize,
 }
 
-/// Whether the sources stay.
+/// Whether the sources are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Copy,
@@ -58,7 +58,7 @@ impl Verb {
     }
 }
 
-/// An object and the key its copy gets.
+/// An object and the key of its copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PlannedCopy {
     from: ListedObject,
@@ -166,7 +166,8 @@ async fn copy_one(
             format!("the copy has {} bytes and not {}: the source stays", copy.bytes, from.bytes);
         return Err(Coded::new(Exit::Corrupt, message).into());
     }
-    // Between this look and the deletion somebody may still overwrite it: S3 cannot exclude that.
+    // Between this check and the deletion the source may still be overwritten: S3 cannot exclude
+    // that.
     if client.head(bucket, &from.key).await?.etag != from.etag {
         let message = "the source was overwritten while it was copied: it stays";
         return Err(Coded::new(Exit::Failure, message).into());
@@ -175,7 +176,7 @@ async fn copy_one(
     Ok(etag)
 }
 
-/// The key of one object's copy.
+/// Plans the copy of one object.
 fn plan_one(from: ListedObject, to: &S3Url) -> Vec<PlannedCopy> {
     let name = from.key.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&from.key);
     let to = if to.key.is_empty() || to.key.ends_with('/') {
@@ -186,7 +187,7 @@ fn plan_one(from: ListedObject, to: &S3Url) -> Vec<PlannedCopy> {
     vec![PlannedCopy { from, to }]
 }
 
-/// The keys of a folder's copies.
+/// Plans the copies of a folder.
 fn plan_folder(objects: Vec<ListedObject>, from: &S3Url, to: &S3Url) -> Vec<PlannedCopy> {
     let folder = from.folder_prefix();
     // `a/b` keeps `b/..`; `a/b/` and a whole bucket keep only what is below.
@@ -203,8 +204,8 @@ fn plan_folder(objects: Vec<ListedObject>, from: &S3Url, to: &S3Url) -> Vec<Plan
     planned.filter(|planned| !planned.to.is_empty()).collect()
 }
 
-/// Within one bucket no copy may land on a source: it would be lost before its turn, or deleted
-/// after it.
+/// Checks that within one bucket no copy overwrites a source: the source would be lost before its
+/// turn, or deleted after it.
 fn check_apart(verb: Verb, planned: &[PlannedCopy], has_class: bool) -> anyhow::Result<()> {
     let sources: BTreeSet<&str> = planned.iter().map(|item| item.from.key.as_str()).collect();
     for item in planned {

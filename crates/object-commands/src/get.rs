@@ -1,9 +1,9 @@
-//! `get s3://bucket/key PATH`: objects become files.
+//! `get s3://bucket/key PATH`: downloads objects to files.
 //!
-//! One object goes to the file PATH, into PATH if that is a folder (or ends in `/`), or to standard
-//! output (`-`). A folder goes below PATH and keeps its name, and with a slash at its end only what
-//! is below it is meant: the mirror of `put`. A file has its name only when its bytes are whole and
-//! right. Nothing is ever written outside of PATH, whatever keys say.
+//! One object is written to the file PATH, into PATH if that is a folder (or ends in `/`), or to
+//! standard output (`-`). A folder is written below PATH and keeps its name; with a trailing slash
+//! only its contents are meant: the mirror of `put`. A file gets its name only when its bytes are
+//! complete and correct. Nothing is ever written outside of PATH, whatever the keys are.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -38,33 +38,33 @@ pub struct GetArgs {
     transfers: usize,
 }
 
-/// What a get did.
+/// The result of a get.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GetSummary {
     /// Objects fetched.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Wall seconds.
+    /// Wall-clock seconds.
     pub seconds: f64,
     /// Objects that wait for a restore.
     pub archived: u64,
 }
 
-/// Everything a get needs but the list.
+/// The parameters of a get, except the list.
 #[derive(Clone, Copy, Debug)]
 pub struct GetJob<'a> {
     /// Client.
     pub client: &'a Client,
     /// Bucket.
     pub bucket: &'a str,
-    /// What every key begins with and no path does.
+    /// The prefix of every key, which is not part of the paths.
     pub strip: &'a str,
     /// Folder to write into.
     pub folder: &'a Path,
-    /// Objects at one time.
+    /// Objects fetched at one time.
     pub transfers: usize,
-    /// Results.
+    /// Where results are printed.
     pub out: &'a Output,
 }
 
@@ -118,13 +118,13 @@ fn show(summary: &GetSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
     show_rate(summary.objects, summary.bytes, summary.seconds, out)
 }
 
-/// Whether `path` is a folder, or is meant to become one.
+/// Whether `path` is a folder, or is meant as one.
 fn is_folder(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
     path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/")
 }
 
-/// Fetches one object as the file that was named.
+/// Fetches one object to the named file.
 async fn get_as(
     client: &Client,
     args: &GetArgs,
@@ -149,7 +149,7 @@ async fn get_as(
     show(&GetSummary { objects: 1, bytes: head.bytes, seconds, archived: 0 }, 0, out)
 }
 
-/// The object of this key, or else everything in this folder.
+/// Returns the object with this key, or else everything in this folder.
 async fn find(client: &Client, url: &S3Url) -> anyhow::Result<Vec<ListedObject>> {
     if !url.key.is_empty() && !url.key.ends_with('/') {
         match client.head(&url.bucket, &url.key).await {
@@ -238,12 +238,12 @@ pub(super) async fn fetch(
     Ok(path)
 }
 
-/// An empty object whose key ends in `/` stands for a folder.
+/// Whether an object stands for a folder: it is empty, and its key ends in `/`.
 pub(super) fn is_folder_mark(object: &ListedObject) -> bool {
     object.bytes == 0 && object.key.ends_with('/')
 }
 
-/// Makes `relative` below `folder`, and refuses to go through a link that was there before.
+/// Creates `relative` below `folder`, and refuses to follow an existing link.
 fn make_folders(folder: &Path, relative: &Path) -> anyhow::Result<()> {
     let mut path = folder.to_owned();
     for component in relative.components() {

@@ -1,8 +1,8 @@
-//! Commands about objects: put, get, cat, cp, mv, sync, ls, rm, mb, rb, restore, status.
+//! Commands on objects: put, get, cat, cp, mv, sync, ls, rm, mb, rb, restore, status.
 //!
 //! Each is a plan (a list of files or keys, complete before the first byte moves) and a bounded
-//! number of transfers at one time. A failed object does not stop the others; it is named, and the
-//! exit code says so.
+//! number of transfers at one time. A failed object does not stop the others; it is reported, and
+//! the exit code reflects it.
 
 #![expect(unnameable_types, reason = "clap alone makes flags, and only ObjectCommand has them")]
 

@@ -1,4 +1,4 @@
-//! Every bound of these commands by name, and the relations between them.
+//! All limits of these commands, and the relations between them.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use std::time::Duration;
 pub const TRANSFERS_DEFAULT: usize = 16;
 /// Most objects transferred at one time.
 pub const TRANSFERS_MAX: usize = 256;
-/// First pause between two looks at a running restore.
+/// First interval between two polls of a running restore.
 pub const POLL_FIRST: Duration = Duration::from_millis(200);
-/// Longest pause between two looks at a running restore.
+/// Longest interval between two polls of a running restore.
 pub const POLL_MAX: Duration = Duration::from_secs(15);
-/// Failed objects that are named one by one on the terminal; the rest is counted.
+/// Failed objects that are printed one by one on the terminal; the rest are only counted.
 pub const FAILURES_SHOWN_MAX: usize = 10;
 
 const _: () = assert!(TRANSFERS_DEFAULT <= TRANSFERS_MAX, "the default is allowed");

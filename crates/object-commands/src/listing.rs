@@ -1,4 +1,4 @@
-//! What a URL means on a server: an object, a folder of them, or nothing.
+//! Resolves a URL on a server: an object, a folder of them, or nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use fulgurite_terminal::output::counted;
 use crate::limits;
 use crate::transfers::for_each;
 
-/// Every object whose key begins with `prefix`, in key order.
+/// Lists every object whose key begins with `prefix`, in key order.
 pub(crate) async fn list_all(
     client: &Client,
     bucket: &str,
@@ -31,7 +31,7 @@ pub(crate) async fn list_all(
     }
 }
 
-/// The object that `url` names and everything in the folder it names, in key order.
+/// Lists the object that `url` names and everything in the folder it names, in key order.
 pub(crate) async fn list_covered(
     client: &Client,
     url: &S3Url,
@@ -41,17 +41,17 @@ pub(crate) async fn list_covered(
     Ok(objects)
 }
 
-/// What whoever named a folder may have meant.
+/// Advice if a URL names a folder.
 pub(crate) const ADD_RECURSIVE: &str = "add --recursive to mean them all";
 
-/// What a URL that means nothing ends with.
+/// Returns the error of a URL that matches nothing.
 pub(crate) fn missing(url: &S3Url) -> anyhow::Error {
     let bucket = &url.bucket;
     let message = format!("{url} does not exist; fulgurite ls s3://{bucket} shows what does");
     Coded::new(Exit::NotFound, message).into()
 }
 
-/// Looks whether `url` is an object, and says what to do if it is a folder instead.
+/// Checks that `url` is an object; if it is a folder instead, the error says what to do.
 pub(crate) async fn must_exist(
     client: &Client,
     url: &S3Url,
@@ -64,7 +64,7 @@ pub(crate) async fn must_exist(
     };
     let folder = url.folder_prefix();
     let scope = ListScope { bucket: &url.bucket, prefix: &folder, by_folder: false };
-    // A bucket that is not there is told as what it is.
+    // A missing bucket is reported as such.
     let page = client.list(scope, None).await?;
     if page.objects.is_empty() {
         tracing::debug!(%error, "there is neither an object nor a folder");
@@ -76,8 +76,8 @@ pub(crate) async fn must_exist(
     Err(Coded::new(Exit::Usage, message).into())
 }
 
-/// Fills in the restore states that a server does not show in its listings: one HEAD tells whether
-/// it does, and only then every archived object is asked for.
+/// Adds the restore states that a server omits from its listings: one HEAD shows whether it does,
+/// and only then every archived object is queried.
 pub(crate) async fn add_restore_states(
     client: &Client,
     bucket: &str,
@@ -90,7 +90,7 @@ pub(crate) async fn add_restore_states(
     let Some(first) = objects.iter().find(is_archived) else { return Ok(()) };
     match client.head(bucket, &first.key).await {
         Ok(head) if head.restore.is_some() => {}
-        // Listed a moment ago and gone, or without a copy like all the others.
+        // Deleted since it was listed, or without a copy like all the others.
         Ok(_) | Err(_) => return Ok(()),
     }
     let archived = objects.iter().filter(is_archived);

@@ -1,4 +1,4 @@
-//! `ls [s3://bucket/prefix]`: buckets, or the objects and folders at a prefix.
+//! `ls [s3://bucket/prefix]`: lists buckets, or the objects and folders at a prefix.
 
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
@@ -47,7 +47,7 @@ pub(crate) async fn ls(args: &LsArgs, remote: &RemoteArgs, out: &Output) -> anyh
     explain(url, objects, &prefixes, out)
 }
 
-/// A listing that a person did not mean says what would have shown more.
+/// Suggests a better command if a listing is probably not what was meant.
 fn explain(url: &S3Url, objects: usize, prefixes: &[String], out: &Output) -> anyhow::Result<()> {
     let bucket = &url.bucket;
     if objects == 0 && prefixes.is_empty() {

@@ -1,9 +1,9 @@
-//! `put PATH... s3://bucket/prefix`: files and folders become objects, and so does standard input
-//! (`-`).
+//! `put PATH... s3://bucket/prefix`: uploads files and folders as objects, and standard input (`-`)
+//! as well.
 //!
-//! A folder keeps its name (`put photos s3://b/` makes `photos/..`); with a slash at its end only
-//! its contents are meant (`put photos/ s3://b/`). An empty folder becomes an empty object whose
-//! key ends in `/`. Links and special files inside a folder are skipped and counted.
+//! A folder keeps its name (`put photos s3://b/` makes `photos/..`); with a trailing slash only its
+//! contents are meant (`put photos/ s3://b/`). An empty folder becomes an empty object whose key
+//! ends in `/`. Links and special files inside a folder are skipped and counted.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub struct PutArgs {
     /// Files and folders, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Where to: s3://bucket/prefix
+    /// Destination: s3://bucket/prefix
     #[arg(value_name = "S3-URL")]
     url: S3Url,
     /// Storage class: STANDARD, GLACIER, DEEP_ARCHIVE, or any other the endpoint knows
@@ -44,7 +44,7 @@ pub struct PutArgs {
     transfers: usize,
 }
 
-/// A file or empty folder, and the key it gets.
+/// A file or empty folder, and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedPut {
     path: PathBuf,
@@ -54,16 +54,16 @@ pub struct PlannedPut {
     file_time: Option<FileTime>,
 }
 
-/// What a put did.
+/// The result of a put.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PutSummary {
     /// Objects stored.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Wall seconds.
+    /// Wall-clock seconds.
     pub seconds: f64,
-    /// Links and special files passed over.
+    /// Links and special files skipped.
     pub skipped: u64,
 }
 
@@ -128,7 +128,7 @@ async fn put_input(client: &Client, args: &PutArgs, out: &Output) -> anyhow::Res
     show(&PutSummary { objects: 1, bytes: put.bytes, seconds, skipped: 0 }, 0, out)
 }
 
-/// Everything a put needs but the list.
+/// The parameters of a put, except the list.
 #[derive(Clone, Copy, Debug)]
 pub struct PutJob<'a> {
     /// Client.
@@ -137,9 +137,9 @@ pub struct PutJob<'a> {
     pub bucket: &'a str,
     /// Storage class.
     pub class: &'a str,
-    /// Objects at one time.
+    /// Objects sent at one time.
     pub transfers: usize,
-    /// Results.
+    /// Where results are printed.
     pub out: &'a Output,
 }
 
@@ -190,7 +190,7 @@ async fn put_one<'p>(
     (item, result.map_err(anyhow::Error::from))
 }
 
-/// Finds every file below `paths` and the key each gets. Refuses all if one has no key.
+/// Finds every file below `paths` and its key. Rejects all if one has no valid key.
 pub(crate) fn plan(paths: &[PathBuf], url: &S3Url) -> anyhow::Result<(Vec<PlannedPut>, u64)> {
     let (mut planned, mut skipped, mut wrong) = (Vec::new(), 0, Vec::new());
     for path in paths {
@@ -277,7 +277,7 @@ fn plan_folder(
     Ok(skipped)
 }
 
-/// The name a folder brings along; none when only its contents are meant.
+/// Returns the name under which a folder is stored; `None` if only its contents are meant.
 fn folder_name(folder: &Path) -> anyhow::Result<Option<std::ffi::OsString>> {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = folder.as_os_str().as_bytes();
@@ -299,12 +299,12 @@ fn exit_of_io(error: &std::io::Error) -> Exit {
 }
 
 impl PlannedPut {
-    /// A file of `bytes` bytes that shall become `key`.
+    /// Plans a file of `bytes` bytes as `key`.
     pub const fn file(path: PathBuf, key: String, bytes: u64) -> Self {
         Self { path, key, bytes, is_folder: false, file_time: None }
     }
 
-    /// The same, last changed at `file_time`.
+    /// Sets when the file was last changed.
     pub fn at(self, file_time: Option<FileTime>) -> Self {
         Self { file_time, ..self }
     }
@@ -319,7 +319,7 @@ impl PlannedPut {
         self.file_time
     }
 
-    /// Where it lies.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

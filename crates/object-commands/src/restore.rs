@@ -1,4 +1,4 @@
-//! `restore s3://bucket/key`: asks for readable copies of archived objects, and waits for them.
+//! `restore s3://bucket/key`: requests readable copies of archived objects, and waits for them.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u32).range(1..))]
     days: u32,
-    /// How fast
+    /// Restore tier
     #[arg(long, value_enum, default_value_t = RestoreTier::Standard)]
     tier: RestoreTier,
     /// Return when every copy is there
@@ -44,14 +44,14 @@ pub struct RestoreArgs {
     transfers: usize,
 }
 
-/// How fast a restore is wanted.
+/// The restore tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum RestoreTier {
     /// Slowest and cheapest.
     Bulk,
     /// The default.
     Standard,
-    /// Fastest; most endpoints refuse it for DEEP_ARCHIVE.
+    /// Fastest; most endpoints reject it for DEEP_ARCHIVE.
     Expedited,
 }
 
@@ -65,27 +65,27 @@ impl RestoreTier {
     }
 }
 
-/// How the requests of a run were taken.
+/// The results of the requests of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct RestoreCounts {
     /// Copies that will be made.
     pub accepted: u64,
-    /// Copies that are there and stay longer.
+    /// Copies that exist and are kept longer.
     pub extended: u64,
     /// Restores that were running already.
     pub in_progress: u64,
-    /// Objects that need none.
+    /// Objects that need no restore.
     pub not_archived: u64,
 }
 
 impl RestoreCounts {
-    /// All requests that were taken.
+    /// Number of all requests that succeeded.
     pub const fn total(self) -> u64 {
         self.accepted + self.extended + self.in_progress + self.not_archived
     }
 }
 
-/// Everything a restore needs but the list.
+/// The parameters of a restore, except the list.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreJob<'a> {
     /// Client.
@@ -94,11 +94,11 @@ pub struct RestoreJob<'a> {
     pub bucket: &'a str,
     /// Days the copies stay.
     pub days: u32,
-    /// How fast.
+    /// The restore tier.
     pub tier: RestoreTier,
     /// Requests at one time.
     pub transfers: usize,
-    /// Results.
+    /// Where results are printed.
     pub out: &'a Output,
 }
 
@@ -141,7 +141,7 @@ pub(crate) async fn restore(
     failures.into_result("restored", counts.total())
 }
 
-/// The archived keys meant, and how many objects need no restore.
+/// Returns the archived keys that are meant, and how many objects need no restore.
 async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<(Vec<String>, u64)> {
     let url = &args.url;
     if !args.recursive {
@@ -210,7 +210,7 @@ async fn request<'k>(
     (key, job.client.restore(job.bucket, key, job.days, job.tier.name()).await)
 }
 
-/// Looks, less and less often, until no object meant is archived without a copy.
+/// Polls, with backoff, until none of the objects is archived without a copy.
 pub(crate) async fn wait_for_restore(
     client: &Client,
     url: &S3Url,
@@ -220,7 +220,7 @@ pub(crate) async fn wait_for_restore(
     wait(is_quiet, async || states(client, url, is_recursive).await).await
 }
 
-/// The same for `keys` of a bucket.
+/// Does the same for `keys` of a bucket.
 pub(crate) async fn wait_for_keys(
     client: &Client,
     bucket: &str,
@@ -245,7 +245,7 @@ pub(crate) async fn wait_for_keys(
         })
         .await?;
         waiting = left;
-        // Those that are there are not asked again, and count.
+        // Restored objects are not polled again, but count.
         states.resize(total, State::Restored);
         Ok(states)
     };
@@ -268,7 +268,8 @@ async fn wait(
             bar.finish_and_clear();
             return Ok(());
         }
-        // A listing may lag behind by one look; two in a row without a running restore is the end.
+        // A listing may lag behind by one poll; two in a row without a running restore mean
+        // failure.
         let is_stuck = running == 0;
         if is_stuck && was_stuck {
             bar.finish_and_clear();
@@ -282,7 +283,7 @@ async fn wait(
     }
 }
 
-/// The state of every archived object meant.
+/// Returns the state of every archived object that is meant.
 async fn states(client: &Client, url: &S3Url, is_recursive: bool) -> anyhow::Result<Vec<State>> {
     let objects = if is_recursive {
         let mut objects = list_covered(client, url).await?;

@@ -1,4 +1,4 @@
-//! `rm`, `mb` and `rb`: objects and buckets go, buckets come.
+//! `rm`, `mb` and `rb`: delete objects, make buckets, delete buckets.
 
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
@@ -40,7 +40,7 @@ pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyh
         let message = format!("{url} is a bucket: add --recursive, or use rb once it is empty");
         return Err(Coded::new(Exit::Usage, message).into());
     }
-    // DELETE of a missing key is a success in S3; a person wants to know of a typing error.
+    // DELETE of a missing key succeeds in S3; a user wants to know about a typo.
     must_exist(&client, url, ADD_RECURSIVE).await?;
     client.delete(&url.bucket, &url.key).await?;
     out.json(&json!({"type": "deleted", "key": url.key}))?;

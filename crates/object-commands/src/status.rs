@@ -1,4 +1,5 @@
-//! `status s3://bucket/key`: class and restore state of an object, or of all in a folder.
+//! `status s3://bucket/key`: shows class and restore state of an object, or of all objects in a
+//! folder.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ pub struct StatusArgs {
     summary: bool,
 }
 
-/// Where an object stands.
+/// The restore state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
@@ -33,7 +34,7 @@ pub(crate) enum State {
     Archived,
     /// A copy is being made.
     Restoring,
-    /// A copy is there.
+    /// A copy exists.
     Restored,
 }
 
@@ -47,7 +48,7 @@ impl State {
         }
     }
 
-    /// The name as a column.
+    /// Returns the name as a column.
     fn padded(self) -> impl std::fmt::Display {
         let tone = match self {
             Self::Online | Self::Restored => Tone::Good,
@@ -58,7 +59,7 @@ impl State {
     }
 }
 
-/// Where `object` stands.
+/// Returns the restore state of `object`.
 pub(crate) fn state_of(object: &ListedObject) -> State {
     match &object.restore {
         _ if !is_archived_class(&object.class) => State::Online,

@@ -1,4 +1,4 @@
-//! Steps of commands, for a run that takes several of them, like the demo.
+//! The steps of commands, for a run that takes several of them, like the demo.
 
 use fulgurite_client::names::S3Url;
 use fulgurite_client::s3::{Client, ListedObject};
@@ -33,7 +33,7 @@ pub fn restore_all<'a>(
     Box::pin(restore::restore_all(job, keys))
 }
 
-/// Looks, less and less often, until no object meant is archived without a copy.
+/// Polls, with backoff, until none of the objects is archived without a copy.
 pub fn wait_for_restore<'a>(
     client: &'a Client,
     url: &'a S3Url,
@@ -43,7 +43,7 @@ pub fn wait_for_restore<'a>(
     Box::pin(restore::wait_for_restore(client, url, is_recursive, is_quiet))
 }
 
-/// Every object whose key begins with `prefix`, in key order.
+/// Lists every object whose key begins with `prefix`, in key order.
 pub fn list_all<'a>(
     client: &'a Client,
     bucket: &'a str,

@@ -1,4 +1,5 @@
-//! Many objects in one run: so many at a time, each failure named, one exit code at the end.
+//! Many objects in one run: a bounded number at a time, each failure reported, one exit code at the
+//! end.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -11,7 +12,7 @@ use indicatif::ProgressBar;
 
 use crate::limits;
 
-/// The failures of a run: each is named once, and the last word is the exit code.
+/// The failures of a run: each is reported once, and together they decide the exit code.
 #[derive(Debug, Default)]
 pub struct Failures {
     count: u64,
@@ -19,7 +20,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Names one failure on standard error, as long as people can take it.
+    /// Counts a failure and prints it on standard error, up to a limit.
     pub fn add(&mut self, bar: &ProgressBar, what: impl Display, error: &anyhow::Error) {
         self.count += 1;
         let exit = exit_of(error, |cause| Some(cause.downcast_ref::<S3Error>()?.kind().exit()));
@@ -33,7 +34,7 @@ impl Failures {
         }
     }
 
-    /// Takes those of another step of the same run.
+    /// Adds the failures of another step of the same run.
     pub fn join(&mut self, other: Self) {
         self.count += other.count;
         self.exit = match (self.exit, other.exit) {
@@ -43,12 +44,12 @@ impl Failures {
         };
     }
 
-    /// How many.
+    /// Number of failures.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The error that ends the run, if any object failed; `done` objects did not.
+    /// Returns the error that ends the run, if any object failed; `done` objects did not.
     pub fn into_result(self, verb: &str, done: u64) -> anyhow::Result<()> {
         let Some(exit) = self.exit else { return Ok(()) };
         let exit = if done > 0 { Exit::Partial } else { exit };
@@ -58,7 +59,7 @@ impl Failures {
     }
 }
 
-/// Runs `work` on all `items`, at most `at_once` at one time, and hands each result to `done`.
+/// Runs `work` on all `items`, at most `at_once` at one time, and passes each result to `done`.
 pub(crate) async fn for_each<I, T, F>(
     items: impl IntoIterator<Item = I>,
     at_once: usize,
@@ -75,7 +76,7 @@ where
     Ok(())
 }
 
-/// Reads `--transfers`.
+/// Parses `--transfers`.
 pub(crate) fn parse_transfers(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=limits::TRANSFERS_MAX).contains(&count) => Ok(count),
@@ -83,7 +84,7 @@ pub(crate) fn parse_transfers(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Says what was moved, how long it took and how fast that was.
+/// Prints how much was moved, how long it took and how fast that was.
 pub(crate) fn show_rate(
     objects: u64,
     bytes: u64,

@@ -1,5 +1,4 @@
-//! What a bench of the archive needs of the glass tier and nobody else: rows of sets whose platters
-//! are nowhere.
+//! Support for the archive's benches only: rows of sets whose platters do not exist.
 
 use fulgurite_catalog::{Committer, Transaction};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
@@ -9,7 +8,8 @@ use crate::plan::random_id;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::{PlattersError, Result};
 
-/// Writes the rows of a set of full size that was released at this time; its information platters.
+/// Writes the rows of a full-size set that was released at this time; returns its information
+/// platters.
 ///
 /// # Errors
 /// When the catalog fails.

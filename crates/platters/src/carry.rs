@@ -1,11 +1,11 @@
-//! Redundancy platters go to far libraries, once their set is stored at home.
+//! Carries redundancy platters to far libraries, once their set is stored at home.
 //!
 //! ```text
 //! set stored --assigned--> at home --put, read back--> in both --row says so--> away, file removed
 //! ```
 //!
-//! Each step can be repeated: a crash leaves a platter at home, or in both places. Until its row
-//! says that it is away it is read at home.
+//! Every step is idempotent: a crash leaves a platter at home, or in both places. Until its row
+//! says that it is away, it is read at home.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::{PlatterFileSource, PlattersError, Result};
 #[derive(Debug)]
 pub struct Carrier {
     given: Arc<Given>,
-    /// What a start has to see to, was.
+    /// Whether the cleanup after a start is done.
     has_begun: bool,
 }
 
@@ -34,11 +34,11 @@ impl Carrier {
         Self { given: Arc::clone(given), has_begun: false }
     }
 
-    /// Carries all that belongs to far libraries and is at home. A library that does not answer
-    /// keeps no other waiting. `doing` is told what is done.
+    /// Carries all platters that belong to far libraries and are at home. A library that does not
+    /// answer does not delay the others. `doing` receives progress messages.
     ///
     /// # Errors
-    /// The first that was met; what could be carried was.
+    /// The first failure; what could be carried was.
     pub fn run(&mut self, doing: &dyn Fn(String)) -> Result<()> {
         if self.given.far.is_empty() {
             return Ok(());
@@ -63,7 +63,7 @@ impl Carrier {
                         troubles.push(error);
                         break;
                     }
-                    // Of one platter; the others can go.
+                    // The failure concerns one platter; the others can go.
                     Err(error) => troubles.push(error),
                 }
             }
@@ -71,8 +71,8 @@ impl Carrier {
         troubles.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// What a crash, or a recovery that did not reach a far library, left: files of platters that
-    /// are away, and platters of which no row says where they are.
+    /// Cleans up after a crash, or after a recovery that did not reach a far library: files of
+    /// platters that are away, and platters whose location no row records.
     fn begin(&self) -> Result<Option<PlattersError>> {
         let mut trouble = None;
         let mut is_known = BTreeSet::new();
@@ -81,7 +81,8 @@ impl Carrier {
             if row.is_there && self.given.files.exists(platter) {
                 match self.is_away(platter, &row) {
                     Ok(true) => self.given.files.remove(platter)?,
-                    // It does not have what it acknowledged: the one at home goes there once more.
+                    // The library does not have what it acknowledged: the copy at home is sent
+                    // again.
                     Ok(false) => self.note(platter, FarRow { is_there: false, ..row })?,
                     Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
                     Err(error) => trouble = trouble.or(Some(error)),
@@ -101,14 +102,14 @@ impl Carrier {
         Ok(trouble)
     }
 
-    /// Whether the library of a platter has what is at home too, byte for byte: nothing at home
-    /// goes on the word of a row alone.
+    /// Whether the library of a platter has the same bytes as the copy at home: no copy at home is
+    /// removed on the word of a row alone.
     fn is_away(&self, platter: PlatterId, row: &FarRow) -> Result<bool> {
         let library = crate::far::named(&self.given.far, &row.library)?;
         self.is_same(&**library, platter, &self.given.files.open(platter)?)
     }
 
-    /// Looks for a platter that is not at home and that no row knows to be elsewhere.
+    /// Searches the far libraries for a platter that is not at home and that no row locates.
     fn look_for(&self, set: SetId, platter: PlatterId) -> Result<()> {
         for library in &self.given.far {
             if let Some(bytes) = library.bytes(platter)? {
@@ -126,7 +127,7 @@ impl Carrier {
         stored.map(|(key, row)| Ok((SetId::from_bytes(rows::id(&key)?), row))).collect()
     }
 
-    /// Says of each platter of sets that were stored since where it belongs.
+    /// Assigns each platter of newly stored sets to a library.
     fn assign(&self) -> Result<()> {
         let known: BTreeMap<PlatterId, FarRow> =
             places(&*self.given.catalog)?.into_iter().collect();
@@ -169,12 +170,12 @@ impl Carrier {
         Ok(())
     }
 
-    /// Carries one platter there.
+    /// Carries one platter to its library.
     fn carry(&self, library: &dyn FarLibrary, platter: PlatterId, row: &FarRow) -> Result<()> {
         let file = match self.given.files.open(platter) {
             Ok(file) => file,
-            // Lost at home. Whether it was there before, only the library can say. One that could
-            // just not be opened is not lost.
+            // Lost at home. Only the library can tell whether it was there before. A platter that
+            // merely could not be opened is not lost.
             Err(error) => {
                 if !is_lost(&error) || library.bytes(platter)? != Some(row.bytes) {
                     return Err(error);
@@ -212,7 +213,7 @@ impl Carrier {
         library.put(platter, file.bytes(), &mut read)
     }
 
-    /// Whether the library gives back what is at home, byte for byte.
+    /// Whether the library returns the same bytes as the copy at home.
     fn is_same(
         &self,
         library: &dyn FarLibrary,
@@ -246,7 +247,7 @@ impl Carrier {
         self.given.committer.commit_blocking(note)
     }
 
-    /// Notes that a platter is away; its slot at home is free.
+    /// Records that a platter is away; its slot at home becomes free.
     fn note_away(&self, platter: PlatterId, far: FarRow) -> Result<()> {
         self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = platter.to_bytes().to_vec();
@@ -261,13 +262,13 @@ impl Carrier {
     }
 }
 
-/// Whether a platter could not be opened because it is not there.
+/// Whether a platter could not be opened because it does not exist.
 fn is_lost(error: &PlattersError) -> bool {
     use std::io::ErrorKind::NotFound;
     matches!(error, PlattersError::Io { source, .. } if source.kind() == NotFound)
 }
 
-/// What is shown of a far library.
+/// The status of a far library.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FarStatus {
     /// Its name.
@@ -276,11 +277,11 @@ pub struct FarStatus {
     pub platters: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Platters that belong there and are at home still.
+    /// Platters that belong there and are still at home.
     pub waiting: u64,
 }
 
-/// What is shown of all that are configured, and of those that platters are in.
+/// Returns the status of all configured libraries, and of those that hold platters.
 pub(crate) fn shown(given: &Given) -> Result<Vec<FarStatus>> {
     let mut all: BTreeMap<String, FarStatus> = BTreeMap::new();
     for library in &given.far {

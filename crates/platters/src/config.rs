@@ -1,4 +1,4 @@
-//! What the glass tier is told when it is opened.
+//! The configuration of the glass tier.
 
 use std::path::PathBuf;
 
@@ -11,34 +11,35 @@ use fulgurite_units::{ByteCount, Ratio};
 
 use crate::{PlattersError, Result};
 
-/// The shard size to take when nobody says otherwise. The paper gives none. On its Volume workload
-/// the twin's reads are complete sooner the smaller shards are (`docs/design/0005-placement.md`);
-/// 4 GB is the smallest that was tried.
+/// The default shard size. The paper gives none. On its Volume workload the twin's reads complete
+/// sooner the smaller shards are (`docs/design/0005-placement.md`); 4 GB is the smallest that was
+/// tried.
 pub const SHARD_SIZE_DEFAULT: ByteCount = ByteCount::new(4_000_000_000);
 
 /// The glass tier: its platters, its medium, its library.
 #[derive(Clone, Debug)]
 pub struct GlassConfig {
-    /// Platter geometry of new archives, and of new sets of an old one.
+    /// Platter geometry of new archives, and of new sets of an existing one.
     pub geometry: Geometry,
-    /// A larger body is shared out to several platters of its set, to be read by several drives
-    /// at the same time (Silica section 6). A shard is whole tracks, and never more than a quarter
-    /// of a platter.
+    /// A larger body is split over several platters of its set, so that several drives read it at
+    /// the same time (Silica section 6). A shard is whole tracks, and never more than a quarter of
+    /// a platter.
     pub shard_size: ByteCount,
     /// The simulated medium.
     pub medium: MediumOptions,
     /// The simulated library.
     pub library: LibraryOptions,
-    /// Redundancy platters of each set that go to libraries at other sites, where there are some;
-    /// not more than a set has.
+    /// Redundancy platters of each set that go to libraries at other sites, if there are any; not
+    /// more than a set has.
     pub far_redundancy: u16,
 }
 
 impl GlassConfig {
-    /// Whether platters can be as it says. Files that it names are not looked at.
+    /// Checks whether platters of this configuration are possible. Does not open the files that it
+    /// names.
     ///
     /// # Errors
-    /// When they cannot.
+    /// When they are not.
     pub fn validate(&self) -> Result<()> {
         let refuse = |what: String| PlattersError::InvalidArgument { what };
         self.geometry.validate().map_err(|error| refuse(error.to_string()))?;
@@ -57,7 +58,7 @@ impl GlassConfig {
 /// The simulated medium.
 #[derive(Clone, Debug)]
 pub struct MediumOptions {
-    /// Seed from which everything about it follows: failing sectors, or the glass itself.
+    /// Seed that determines everything about it: failing sectors, or the glass itself.
     pub seed: u64,
     /// How it is simulated.
     pub fidelity: Fidelity,
@@ -73,57 +74,57 @@ pub enum Fidelity {
         /// Chance that a whole track cannot be decoded.
         track_rate: Ratio,
     },
-    /// Whole sectors fail, and have margins, as statistics say.
+    /// Whole sectors fail, and have margins, according to statistics.
     Drawn {
         /// What `fulgurite glass calibrate` wrote.
         statistics: PathBuf,
-        /// Times that a sector is read, at most.
+        /// Maximum number of reads of a sector.
         reads_max: u8,
     },
-    /// What decoders say is drawn from statistics; the sectors' code is real.
+    /// The decoders' output is drawn from statistics; the sectors' code is real.
     Soft {
         /// What `fulgurite glass calibrate` wrote.
         statistics: PathBuf,
-        /// Times that a sector is read, at most.
+        /// Maximum number of reads of a sector.
         reads_max: u8,
     },
-    /// Bytes become voxels, voxels images, images bytes.
+    /// Bytes become voxels, voxels become images, images become bytes.
     Analog(Box<AnalogOptions>),
 }
 
 /// The medium at fidelity `analog`.
 #[derive(Clone, Debug)]
 pub struct AnalogOptions {
-    /// Preset of the voxel channel, by its name.
+    /// Name of the voxel channel's preset.
     pub preset: String,
-    /// The learned decoder's file, with its card beside it; the one that comes with the program
-    /// without it.
+    /// The learned decoder's file, with its card beside it; `None` is the one that comes with the
+    /// program.
     pub model: Option<PathBuf>,
-    /// What runs it.
+    /// The engine that runs it.
     pub engine: EngineChoice,
-    /// Times that images are taken of a sector, at most.
+    /// Maximum number of times that a sector is imaged.
     pub reads_max: u8,
-    /// Threads that decode, at most; 0 is one for each processor.
+    /// Maximum number of decoding threads; 0 is one per processor.
     pub workers: usize,
-    /// Where parts of tracks are sent for workers on other machines; then nothing is decoded here.
+    /// The queue for workers on other machines; then nothing is decoded here.
     pub queue: Option<QueueAddress>,
     /// When verification is decoded.
     pub tariff: Tariff,
     /// Watts of a worker that is busy.
     pub watts: f64,
-    /// Damage on top of what the channel draws.
+    /// Damage in addition to what the channel draws.
     pub damage: InjectedDamage,
 }
 
 impl MediumOptions {
-    /// A medium that never fails.
+    /// Creates a medium that never fails.
     #[must_use]
     pub const fn perfect(seed: u64) -> Self {
         let fidelity = Fidelity::Sector { sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO };
         Self { seed, fidelity }
     }
 
-    /// A medium that loses sectors, each by itself, at this rate.
+    /// Creates a medium that loses sectors independently at this rate.
     #[must_use]
     pub const fn losing(seed: u64, sector_rate: Ratio) -> Self {
         Self { seed, fidelity: Fidelity::Sector { sector_rate, track_rate: Ratio::ZERO } }
@@ -142,13 +143,13 @@ pub struct LibraryOptions {
     /// How the controller decides. Not [`fulgurite_library::Movement::NoShuttles`]: that is a bound
     /// for comparisons, and no library.
     pub policy: Policy,
-    /// Where what the library is told and decides is written down, to be played again; nowhere
-    /// without a path. A log of an earlier start goes to the same path with `.1` behind.
+    /// Path of a log of the library's events and decisions, for replay; `None` writes no log. The
+    /// log of an earlier start is kept at the same path with `.1` appended.
     pub log: Option<PathBuf>,
 }
 
 impl LibraryOptions {
-    /// Read drives of the library.
+    /// Number of read drives of the library.
     #[must_use]
     pub(crate) fn read_drives(&self) -> u32 {
         u32::from(self.shape.panels) * u32::from(self.shape.drives_per_panel())

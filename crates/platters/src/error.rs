@@ -1,4 +1,4 @@
-//! What can go wrong with platters, with the ids a caller needs to act.
+//! Errors of the glass tier, with the ids a caller needs to act.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub enum PlattersError {
 pub type Result<T, E = PlattersError> = std::result::Result<T, E>;
 
 impl PlattersError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -75,7 +75,7 @@ impl PlattersError {
         }
     }
 
-    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    /// Wraps an I/O error with its path; a full disk becomes `Full`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.display().to_string();
         move |source| {
@@ -88,7 +88,7 @@ impl PlattersError {
     }
 }
 
-/// What is wrong with rows is an error of its own; of the store it is the catalog's.
+/// Damaged or unreadable rows have errors of their own; failures of the store stay catalog errors.
 impl From<CatalogError> for PlattersError {
     fn from(error: CatalogError) -> Self {
         let what = || error.to_string();

@@ -1,14 +1,14 @@
-//! Fail points: named places at which a test may have the process killed, as a power cut would, or
-//! a thread panic, as a bug would.
+//! Fail points: named places at which a test can kill the process, as a power cut would, or panic a
+//! thread, as a bug would.
 //!
-//! They are compiled in always, so what is tested is what runs; unless one is named in the
+//! They are always compiled in, so what is tested is what runs; unless one is named in the
 //! configuration, passing one costs a comparison.
 //!
-//! Which points there are is told by who makes this: the program has one list for all its parts.
+//! The creator defines which points exist: the program has one list for all its parts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Those that the glass tier passes, in the order of a set's life.
+/// The fail points of the glass tier, in the order of a set's life.
 pub const FAIL_POINTS: [&str; 14] = [
     "seal-planned",
     "write-half",
@@ -29,23 +29,23 @@ pub const FAIL_POINTS: [&str; 14] = [
 /// The fail point that is armed, if any.
 #[derive(Debug)]
 pub struct FailPoints {
-    /// All that there are.
+    /// All points that exist.
     points: &'static [&'static str],
     armed: Option<&'static str>,
-    /// It panics, once, instead of having the process killed.
+    /// Whether it panics, once, instead of killing the process.
     panics: bool,
     passages_left: AtomicU32,
 }
 
-/// What follows the name of a fail point that panics.
+/// Suffix of the name of a fail point that panics.
 const PANICS: &str = ":panic";
 
 impl FailPoints {
-    /// Arms the one of `points` called `name`; the process is killed at its passage number `count`,
-    /// from 0. With `:panic` behind the name that passage panics, and those after it do not.
+    /// Arms the one of `points` called `name`; the process is killed at passage number `count`,
+    /// from 0. With the suffix `:panic` that passage panics, and later ones do not.
     ///
     /// # Errors
-    /// When no point is called so; it says which there are.
+    /// When no point has this name; lists those that exist.
     pub fn new(
         points: &'static [&'static str],
         armed: Option<&(String, u32)>,
@@ -64,7 +64,7 @@ impl FailPoints {
         }
     }
 
-    /// Dies here when the point is armed and its passages are used up.
+    /// Dies here if the point is armed and its passages are used up.
     ///
     /// # Panics
     /// When the point is armed to panic.

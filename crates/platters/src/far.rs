@@ -5,8 +5,8 @@
 //! platter lost at home: its set at home, and only if that is not enough the far ones
 //! ```
 //!
-//! What a far library is made of is handed in. Its machines are not simulated: a platter there is
-//! bytes that can be read from any place at once. They are decoded here.
+//! The implementation of a far library is passed in. Its machines are not simulated: a platter
+//! there is bytes that can be read from any offset at once. They are decoded here.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,22 +19,22 @@ use crate::limits::FAR_WINDOW_BYTES;
 use crate::rows::{self, FAR, FarRow};
 use crate::{PlatterFileSource, PlattersError, Result};
 
-/// A library at another site. Its calls block, for as long as the network takes.
+/// A library at another site. Its calls block for as long as the network takes.
 pub trait FarLibrary: Debug + Send + Sync {
-    /// Its name, which rows know it by.
+    /// Its name, by which rows refer to it.
     fn name(&self) -> &str;
 
-    /// Takes a platter of so many bytes, which `read` gives from any offset. When this returns it
-    /// is there whole and on stable storage. Taken again it is replaced.
+    /// Stores a platter of this many bytes, which `read` returns from any offset. When this
+    /// returns, the platter is complete there and on stable storage. Storing it again replaces it.
     ///
     /// # Errors
-    /// `FarUnavailable` when it is not taken, and those of `read`.
+    /// `FarUnavailable` when it is not stored, and those of `read`.
     fn put(&self, platter: PlatterId, bytes: u64, read: ReadPlatter<'_>) -> Result<()>;
 
-    /// Bytes of a platter; none when it is not there for certain.
+    /// Returns the bytes of a platter; `None` when it is certainly not there.
     ///
     /// # Errors
-    /// `FarUnavailable` when nobody can say.
+    /// `FarUnavailable` when that cannot be determined.
     fn bytes(&self, platter: PlatterId) -> Result<Option<u64>>;
 
     /// Fills `buffer` from byte `offset` of a platter.
@@ -43,10 +43,10 @@ pub trait FarLibrary: Debug + Send + Sync {
     /// `FarUnavailable` when it cannot be read now, or is not there.
     fn read_at(&self, platter: PlatterId, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// All platters that are there.
+    /// Lists all platters that are there.
     ///
     /// # Errors
-    /// `FarUnavailable` when nobody can say.
+    /// `FarUnavailable` when that cannot be determined.
     fn platters(&self) -> Result<Vec<PlatterId>>;
 }
 
@@ -56,18 +56,18 @@ pub type ReadPlatter<'a> = &'a mut (dyn FnMut(u64, &mut [u8]) -> Result<()> + Se
 /// The far libraries of an archive.
 pub(crate) type FarLibraries = [Arc<dyn FarLibrary>];
 
-/// Where a platter belongs, if that is another site.
+/// Returns where a platter belongs, if that is another site.
 pub(crate) fn place(view: &dyn ReadView, platter: PlatterId) -> Result<Option<FarRow>> {
     rows::get(view, FAR, &platter.to_bytes())
 }
 
-/// All platters that belong to other sites.
+/// Returns all platters that belong to other sites.
 pub(crate) fn places(view: &dyn ReadView) -> Result<Vec<(PlatterId, FarRow)>> {
     let all: Vec<(Vec<u8>, FarRow)> = rows::rows_in(view, FAR, &KeyRange::prefix(b""), usize::MAX)?;
     all.into_iter().map(|(key, row)| Ok((PlatterId::from_bytes(rows::id(&key)?), row))).collect()
 }
 
-/// The library of this name.
+/// Returns the library of this name.
 pub(crate) fn named<'a>(
     libraries: &'a FarLibraries,
     name: &str,
@@ -78,7 +78,7 @@ pub(crate) fn named<'a>(
     })
 }
 
-/// A platter that is open, wherever it is.
+/// An open platter, wherever it is.
 #[derive(Debug)]
 pub(crate) enum OpenPlatter {
     Home(PlatterFileSource),
@@ -101,21 +101,21 @@ impl PlatterSource for OpenPlatter {
     }
 }
 
-/// A platter at another site, which is read in stretches.
+/// A platter at another site, read through a window.
 #[derive(Debug)]
 pub(crate) struct FarSource {
     library: Arc<dyn FarLibrary>,
     platter: PlatterId,
     bytes: u64,
-    /// What was read last, and where it begins.
+    /// The bytes read last, and their offset.
     window: Mutex<(u64, Vec<u8>)>,
 }
 
 impl FarSource {
-    /// The platter there.
+    /// Opens the platter there.
     ///
     /// # Errors
-    /// When it is not there, or nobody can say.
+    /// When it is not there, or that cannot be determined.
     pub(crate) fn open(library: &Arc<dyn FarLibrary>, platter: PlatterId) -> Result<Self> {
         let bytes = library.bytes(platter)?.ok_or_else(|| PlattersError::PlatterUnreadable {
             platter,

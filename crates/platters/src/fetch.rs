@@ -1,4 +1,5 @@
-//! Shards off glass: by platter, each track once, and from the platter-set where a platter fails.
+//! Reads shards from glass: per platter, each track once, with a degraded read from the platter-set
+//! where a platter fails.
 //!
 //! ```text
 //! fetch      library -> drive: tracks of the platter itself  --> came, left
@@ -6,8 +7,8 @@
 //! put_together  own tracks that are not lost, the others of the set --> came, failed
 //! ```
 //!
-//! Whoever fetches says between the steps what is still wanted, and where work that needs no drive
-//! is done. What a shard is to him is no matter here: `P` is the name that he has for it.
+//! Between the steps the caller decides what is still wanted, and where work that needs no drive
+//! runs. What a shard means to the caller does not matter here: `P` is the caller's name for it.
 
 mod stretches;
 #[cfg(test)]
@@ -30,49 +31,49 @@ use crate::repairs::Repairs;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow};
 use crate::{PlattersError, Result, Shard, WriteAt};
 
-/// A shard that is wanted, and the room of its body that it goes to.
+/// A wanted shard, and the destination of its body.
 #[derive(Clone, Debug)]
 pub struct Wish<P> {
-    /// Its name to whoever wants it.
+    /// The caller's name for it.
     pub piece: P,
-    /// Where it is.
+    /// Where it lies on glass.
     pub shard: Shard,
-    /// Where it goes, at its place in its body.
+    /// Where it goes, at its offset in its body.
     pub room: Arc<dyn WriteAt>,
-    /// By when it is to be there.
+    /// Its deadline.
     pub due: UnixTime,
 }
 
-/// What became of shards.
+/// The outcome of shards.
 #[derive(Debug)]
 pub struct Fetched<P> {
-    /// Those that came, with their CRCs.
+    /// Shards that were read, with their CRCs.
     pub came: Vec<(P, u64)>,
-    /// The others, and why. Shards of one track share the reason.
+    /// The others, with the reason. Shards of one track share it.
     pub failed: Vec<(P, Arc<PlattersError>)>,
 }
 
-/// What a drive gave of a platter.
+/// What a drive read of a platter.
 #[derive(Debug)]
 pub struct Visited<P> {
     platter: PlatterId,
-    /// Whether the platter itself is there, for those of its tracks that can be read.
+    /// Whether the platter itself is available, for those of its tracks that can be read.
     brought: bool,
-    /// Those of its tracks that it cannot give, which nobody needs to try again.
+    /// Its lost tracks, which need not be tried again.
     lost: BTreeSet<u32>,
-    /// Shards that came, with their CRCs.
+    /// Shards that were read, with their CRCs.
     pub came: Vec<(P, u64)>,
-    /// What it did not give, in order of place.
+    /// Shards that were not read, in order of position.
     pub left: Vec<Wish<P>>,
 }
 
-/// What a platter could not give, with those of its set that were brought.
+/// The shards that a platter could not give, with the members of its set that were brought.
 #[derive(Debug)]
 pub struct SetBrought<P> {
     platter: PlatterId,
     brought: bool,
     lost: BTreeSet<u32>,
-    /// What is wanted of it.
+    /// The wanted shards.
     pub wishes: Vec<Wish<P>>,
     row: PlatterRow,
     set: SetRow,
@@ -80,25 +81,25 @@ pub struct SetBrought<P> {
 }
 
 impl<P> SetBrought<P> {
-    /// When the first of what is recovered is due.
+    /// Returns the earliest deadline of the shards to recover.
     #[must_use]
     pub fn due(&self) -> Option<UnixTime> {
         self.wishes.iter().map(|wish| wish.due).min()
     }
 }
 
-/// Fetches shards off the platters of an archive.
+/// Reads shards from the platters of an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetcher {
     given: Arc<Given>,
     library: LiveLibrary,
     medium: MediumHandle,
-    /// Waits for the library's answers.
+    /// The runtime that waits for the library's answers.
     answers: tokio::runtime::Handle,
 }
 
 impl Fetcher {
-    /// One for this library.
+    /// Creates a fetcher for this library.
     pub(crate) fn new(
         given: &Arc<Given>,
         library: &LiveLibrary,
@@ -112,8 +113,8 @@ impl Fetcher {
         }
     }
 
-    /// Has the library mount a platter and read what is wished of it. `then` is told what each
-    /// stretch of neighboring tracks gave, as soon as that ended.
+    /// Has the library mount a platter and read the wanted shards. Calls `then` with the result of
+    /// each run of neighboring tracks, as soon as that ends.
     pub(crate) fn fetch<P: Copy + Send + Sync + 'static>(
         &self,
         platter: PlatterId,
@@ -156,7 +157,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// When the first of them is due.
+    /// Returns the earliest deadline of the wishes.
     fn due<P>(&self, wishes: &[Wish<P>]) -> Due {
         let first = wishes.iter().map(|wish| wish.due).min();
         first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.given.now()))
@@ -178,7 +179,7 @@ impl Fetcher {
         Ok(PlatterReader::open(source, expected, &self.medium)?)
     }
 
-    /// What the platter alone gives of the wishes, which are in order of place.
+    /// Reads the wishes, which are in order of position, from the platter alone.
     fn read_platter<P>(&self, platter: PlatterId, wishes: &[Wish<P>]) -> OfPlatter {
         match self.open(platter) {
             Ok(reader) => OfPlatter::read(&reader, &self.medium, &self.given.repairs, wishes),
@@ -190,8 +191,8 @@ impl Fetcher {
         }
     }
 
-    /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
-    /// told when the last of them was brought, or was not.
+    /// Asks the library for all other platters of a set at once, for what a visit left. Calls
+    /// `then` when the last of them was brought, or could not be.
     pub(crate) fn bring_set<P: Send + 'static>(
         &self,
         visited: Visited<P>,
@@ -212,7 +213,7 @@ impl Fetcher {
         self.answers.spawn(async move {
             let mut members = Vec::new();
             for (member, answer) in asked {
-                // For what has no slot or no file no drive is needed to find that out.
+                // Members without a slot or a file need no drive to find that out.
                 let ended = match answer {
                     Some(answer) => answer.ended().await,
                     None => Ok(()),
@@ -229,9 +230,9 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Recovers shards of a platter that could not give them, from the other platters of its set.
-    /// What the library did not bring is not looked at, though its file is there. Other sites are
-    /// asked for what those at home do not give.
+    /// Recovers shards of a platter that could not give them from the other platters of its set.
+    /// Platters that the library did not bring are not read, even if their files exist. Other sites
+    /// are only asked for what those at home do not give.
     pub(crate) fn put_together<P: Copy>(&self, recovery: &SetBrought<P>) -> Fetched<P> {
         let own = if recovery.brought { self.open(recovery.platter).ok() } else { None };
         let is_home = |member: &PlatterId| self.given.files.exists(*member);
@@ -242,7 +243,7 @@ impl Fetcher {
         from_sets(recovery, own.as_ref(), home, elsewhere, medium)
     }
 
-    /// Opens those of a set that the library brought.
+    /// Opens the members of a set that the library brought.
     fn open_members(&self, members: &[PlatterId]) -> BTreeMap<PlatterId, Reader> {
         let mut opened = BTreeMap::new();
         for &member in members {
@@ -260,8 +261,8 @@ impl Fetcher {
     }
 }
 
-/// What a platter, the others of its set at home, and only then those `elsewhere` give of what is
-/// wanted of it.
+/// Recovers wanted shards from a platter, from the others of its set at home, and only then from
+/// those `elsewhere`.
 fn from_sets<P: Copy>(
     recovery: &SetBrought<P>,
     own: Option<&Reader>,
@@ -287,7 +288,7 @@ fn from_sets<P: Copy>(
     }
 }
 
-/// What a platter and the others of its set give of what is `wanted` of it.
+/// Recovers the `wanted` shards from a platter and the others of its set.
 fn from_set<'w, P: Copy>(
     recovery: &SetBrought<P>,
     wanted: &[&'w Wish<P>],
@@ -327,7 +328,7 @@ fn from_set<'w, P: Copy>(
 }
 
 impl<P> Visited<P> {
-    /// Nothing came.
+    /// Returns a visit in which nothing was read.
     fn nothing(platter: PlatterId, brought: bool, left: Vec<Wish<P>>) -> Self {
         Self { platter, brought, lost: BTreeSet::new(), came: Vec::new(), left }
     }
@@ -349,8 +350,8 @@ impl<P: Copy> Visited<P> {
     }
 }
 
-/// Which wishes came from their own platter, with their CRCs, which did not, and which of its
-/// tracks are lost.
+/// Which wishes were read from their own platter, with their CRCs, which were not, and which tracks
+/// are lost.
 #[derive(Debug, Default)]
 struct OfPlatter {
     came: Vec<(usize, u64)>,
@@ -359,7 +360,7 @@ struct OfPlatter {
 }
 
 impl OfPlatter {
-    /// Reads the wishes, which are in order of place.
+    /// Reads the wishes, which are in order of position.
     fn read<P>(
         reader: &Reader,
         medium: &dyn Medium,

@@ -1,4 +1,4 @@
-//! What the glass tier works with: what its archive shares with it, and what it makes of its own
+//! The context of the glass tier: what its archive shares with it, and what it builds from its own
 //! configuration.
 
 use std::collections::BTreeSet;
@@ -22,21 +22,22 @@ use crate::{FailPoints, Panics, PlatterFileSource, PlattersError, Result};
 
 /// What an archive shares with its glass tier.
 pub struct Shared {
-    /// The archive that platters are of.
+    /// The archive that the platters belong to.
     pub archive: ArchiveId,
-    /// Where rows of the tier are, among others: it was opened with its [`crate::SPACES`], too.
+    /// The catalog with the rows of the tier, among others: it was opened with its
+    /// [`crate::SPACES`], too.
     pub catalog: Arc<dyn KeyValue>,
     /// The only writer of the catalog.
     pub committer: Arc<Committer>,
-    /// The folder of the platters, which nobody else writes to.
+    /// The folder of the platters, which only this tier writes to.
     pub folder: PathBuf,
     /// The one clock of the archive.
     pub clock: Clock,
-    /// Panics that were caught.
+    /// Counts caught panics.
     pub panics: Arc<Panics>,
-    /// Where a test may end it.
+    /// Fail points, for tests.
     pub fail: Arc<FailPoints>,
-    /// Set when long work shall end at its next safe point.
+    /// Set when long work has to end at its next safe point.
     pub stopping: Arc<AtomicBool>,
     /// Libraries at other sites.
     pub far: Vec<Arc<dyn FarLibrary>>,
@@ -52,28 +53,28 @@ impl Debug for Shared {
     }
 }
 
-/// What the glass tier works with.
+/// The context of the glass tier.
 pub(crate) struct Given {
     pub(crate) archive: ArchiveId,
     pub(crate) catalog: Arc<dyn KeyValue>,
     pub(crate) committer: Arc<Committer>,
-    /// The platters.
+    /// The platter files.
     pub(crate) files: PlatterFiles,
-    /// What they are of.
+    /// The simulated medium of the platters.
     pub(crate) medium: Arc<SimulatedMedium>,
     /// Geometry of new sets.
     pub(crate) geometry: Geometry,
     pub(crate) shard_size: ByteCount,
-    /// Where platters are kept.
+    /// The shape of the library in which platters are kept.
     pub(crate) shape: LibraryShape,
     clock: Clock,
     pub(crate) panics: Arc<Panics>,
     pub(crate) fail: Arc<FailPoints>,
-    /// What was repaired.
+    /// Counts of repairs.
     pub(crate) repairs: Repairs,
     /// Libraries at other sites.
     pub(crate) far: Vec<Arc<dyn FarLibrary>>,
-    /// Redundancy platters of each set that go there.
+    /// Redundancy platters of each set that go to other sites.
     pub(crate) far_redundancy: u16,
     stopping: Arc<AtomicBool>,
 }
@@ -85,7 +86,7 @@ impl Debug for Given {
 }
 
 impl Given {
-    /// What is shared, and what is made as `config` says.
+    /// Creates the context from what is shared and from `config`.
     pub(crate) fn new(shared: Shared, config: &GlassConfig) -> Result<Self> {
         let Shared { archive, catalog, committer, folder, clock, panics, fail, .. } = shared;
         let (stopping, far) = (shared.stopping, shared.far);
@@ -109,27 +110,27 @@ impl Given {
         })
     }
 
-    /// The time of day.
+    /// Returns the wall-clock time.
     pub(crate) fn now(&self) -> UnixTime {
         self.clock.now()
     }
 
-    /// How much time has passed.
+    /// Returns the elapsed time.
     pub(crate) fn passed(&self) -> Instant {
         self.clock.passed()
     }
 
-    /// `Stopping` when the archive is being stopped; asked between the steps of long work.
+    /// Returns `Stopping` when the archive is being stopped; called between the steps of long work.
     pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(PlattersError::Stopping) } else { Ok(()) }
     }
 
-    /// A platter that can be read, wherever it is: at home if it is there.
+    /// Opens a platter for reading, wherever it is: at home if it is there.
     pub(crate) fn open(&self, platter: PlatterId) -> Result<OpenPlatter> {
         self.home_or_far(platter, self.files.open(platter))
     }
 
-    /// The same to be verified: bytes that are at home come from the disk.
+    /// Opens a platter for verification: bytes at home come from the disk, not from the page cache.
     pub(crate) fn open_to_verify(&self, platter: PlatterId) -> Result<OpenPlatter> {
         self.home_or_far(platter, self.files.open_to_verify(platter))
     }
@@ -143,7 +144,7 @@ impl Given {
             Ok(file) => return Ok(OpenPlatter::Home(file)),
             Err(error) => error,
         };
-        // Its row said that it is away before its file went.
+        // Its row said that it is away before its file was removed.
         match far::place(&*self.catalog, platter)?.filter(|row| row.is_there) {
             Some(row) => {
                 let library = far::named(&self.far, &row.library)?;
@@ -153,7 +154,7 @@ impl Given {
         }
     }
 
-    /// Platters that are stored here, as far as rows say, and have no file.
+    /// Returns the platters that are stored here according to their rows, but have no file.
     pub(crate) fn missing(&self) -> Result<Vec<PlatterId>> {
         let files: BTreeSet<PathBuf> = self.files.all()?.into_iter().collect();
         let mut missing = Vec::new();
@@ -166,7 +167,7 @@ impl Given {
         Ok(missing)
     }
 
-    /// A platter file that no row names, if there is one.
+    /// Returns a platter file that no row names, if there is one.
     pub(crate) fn unknown(&self) -> Result<Option<PlatterId>> {
         for path in self.files.all()? {
             let id = path.file_stem().and_then(|stem| stem.to_str()).map(str::parse);

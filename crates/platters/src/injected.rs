@@ -1,21 +1,21 @@
-//! Damage of platters and drives that an operator asks for, to see what the codes make of it.
+//! Injected damage of platters and drives, configured by an operator to test the codes.
 
 use fulgurite_decode::Damage;
 use fulgurite_glass::channel::{ReadFaults, WriteFaults};
 use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong with the voxels and their images, on every platter of the archive.
+/// Faults of the voxels and their images, on every platter of the archive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InjectedDamage {
-    /// While sectors are written.
+    /// Faults while sectors are written.
     pub write: Vec<InjectedWrite>,
-    /// While they are read.
+    /// Faults while sectors are read.
     pub read: Vec<InjectedRead>,
 }
 
-/// Something that goes wrong while sectors are written.
+/// A fault while sectors are written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InjectedWrite {
@@ -23,23 +23,23 @@ pub struct InjectedWrite {
     pub track: u32,
     /// Its layers, 0 the deepest.
     pub layers: Vec<u16>,
-    /// What.
+    /// The faults.
     pub faults: WriteFaults,
 }
 
-/// Something that is wrong with a platter's surface or with the drives.
+/// A fault of a platter's surface or of the drives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InjectedRead {
-    /// The physical track; every one, if not given.
+    /// The physical track; all tracks, if not given.
     #[serde(default)]
     pub track: Option<u32>,
-    /// What.
+    /// The faults.
     pub faults: ReadFaults,
 }
 
 impl InjectedDamage {
-    /// Reads a file of it.
+    /// Parses a file of injected damage.
     ///
     /// # Errors
     /// What is wrong with the file, and where.
@@ -65,7 +65,7 @@ impl InjectedDamage {
         }
     }
 
-    /// As readers of voxels want it.
+    /// Converts it for readers of voxels.
     pub(crate) fn damage(&self) -> Damage {
         let write = self.write.iter().flat_map(|write| {
             write.layers.iter().map(|layer| ((write.track, *layer), write.faults.clone()))

@@ -1,9 +1,9 @@
-//! The glass tier: platters in files, the simulated medium, who decodes it, and the library that
+//! The glass tier: platters in files, the simulated medium, the decoders, and the library that
 //! moves platters.
 //!
-//! It knows bodies by their ids. What a body is of - object, bucket, class - and what opens it is
-//! not known here, nor is anything of S3. [`Platters`] is all of it while an archive is open, and
-//! [`Recovered`] what platters say without one.
+//! It knows bodies by their ids. It does not know what a body belongs to - object, bucket, class -
+//! or what decrypts it, nor anything of S3. [`Platters`] is all of the tier while an archive is
+//! open, and [`Recovered`] is what can be read from platters without one.
 
 #[doc(hidden)]
 pub mod bench_support;

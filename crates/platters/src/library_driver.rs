@@ -8,15 +8,15 @@
 //!
 //! Mechanical operations take the paper's times (Silica, section 7.1) multiplied by `time_scale`;
 //! at 0 they take none. Reading takes the time the bytes take, and at least the drive's own time
-//! when it is scaled. The decisions are the controller's alone; what it is told and what it decides
-//! can be written to a log.
+//! when it is scaled. The controller alone decides; its events and decisions can be written to a
+//! log.
 //!
-//! A verification that the library halts rests behind its next track and is taken up again when the
-//! library says so; what it found until then is kept with its request. Work that panics fails its
-//! request. A controller that panics - a bug of ours - ends what is under way, and the library goes
-//! on as after a start, with all platters at home.
+//! A verification that the library halts pauses after its next track and continues when the library
+//! says so; what it found until then is kept with its request. Work that panics fails its request.
+//! A controller that panics - a bug of ours - ends everything in progress, and the library
+//! continues as after a start, with all platters at home.
 //!
-//! Whoever wants to watch is shown all of it (`watch`), and waited for by nobody.
+//! Subscribers receive every event (`watch`); the driver never waits for them.
 
 mod due;
 mod log_file;
@@ -54,23 +54,23 @@ use crate::limits::{DRIVER_INBOX_MAX, WATCH_STEPS_MAX};
 use crate::panics::Panics;
 use crate::{PlattersError, Result};
 
-/// How long the driver waits when nothing is under way.
+/// How long the driver waits when nothing is in progress.
 const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// How a request will end.
+/// The pending result of a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     platter: PlatterId,
     ended: oneshot::Receiver<Result<(), Refusal>>,
-    /// Held while it is a new platter that is not verified.
+    /// Held while the request's new platter is not verified.
     unverified: Option<UnverifiedGuard>,
 }
 
 impl Answer {
-    /// Waits for it without a thread.
+    /// Waits for the result without blocking a thread.
     ///
     /// # Errors
-    /// Why the request came to nothing.
+    /// Why the request failed.
     pub(crate) async fn ended(self) -> Result<()> {
         let Self { platter, ended, unverified } = self;
         let ended = ended.await.map_err(|_| PlattersError::Stopping)?;
@@ -79,7 +79,7 @@ impl Answer {
     }
 }
 
-/// Makes the event of a request, given its number and the time.
+/// Builds the event of a request from its number and the time.
 type MakeEvent = Box<dyn FnOnce(RequestId, Instant) -> Event + Send>;
 
 enum Message {
@@ -92,16 +92,16 @@ enum Message {
 }
 
 struct Pending {
-    /// What a drive does for it; not here while one does it.
+    /// What a drive does for it; taken while a drive does it.
     work: Option<Work>,
-    /// Why the library, which was told that the drive failed, is not to blame.
+    /// The real cause, when the library was given a drive failure in its place.
     died: Option<Refusal>,
     done: oneshot::Sender<Result<(), Refusal>>,
 }
 
-/// A drive's thread is done with a command.
+/// A finished command of a drive's thread.
 struct Worked {
-    /// The life of the controller that gave the command.
+    /// The incarnation of the controller that gave the command.
     life: u64,
     command: CommandId,
     request: RequestId,
@@ -110,12 +110,12 @@ struct Worked {
     work: Option<Work>,
 }
 
-/// What happens by itself at a time.
+/// What happens when a timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alarm {
-    /// The command is carried out.
+    /// The command is completed.
     Done,
-    /// Its shuttle is on its way, here.
+    /// Its shuttle passes this position.
     Passes(RailPosition),
 }
 
@@ -129,11 +129,11 @@ pub(crate) struct LiveLibrary {
     shape: Arc<LibraryShape>,
 }
 
-/// New platters that are to be verified, and since when.
+/// New platters that wait for verification, and since when.
 #[derive(Debug)]
 pub(crate) struct Unverified {
     since: Mutex<BTreeMap<PlatterId, std::time::Instant>>,
-    /// How long the policy lets one wait.
+    /// How long one may wait by the policy.
     within: Duration,
 }
 
@@ -151,9 +151,9 @@ impl Unverified {
         UnverifiedGuard { all: Arc::clone(self), platter }
     }
 
-    /// How many there are now, how long the oldest has waited, and what is wrong if that is longer
-    /// than it may be. By the clock of the live library, which no test turns: a drive takes as long
-    /// as it takes.
+    /// Returns how many there are now, how long the oldest has waited, and a warning if that
+    /// exceeds the limit. Uses the real clock of the live library, which tests do not control: a
+    /// drive takes as long as it takes.
     #[must_use]
     pub(crate) fn shown(&self) -> (usize, Option<Duration>, Option<String>) {
         let now = std::time::Instant::now();
@@ -168,7 +168,7 @@ impl Unverified {
         (since.len(), oldest.map(|age| Duration::from_nanos(nanos(age))))
     }
 
-    /// What is wrong when one waits longer than it may.
+    /// Returns a warning if one waits longer than it may.
     fn trouble(&self, now: std::time::Instant) -> Option<String> {
         let oldest = self.waiting(now).1.filter(|age| *age > self.within)?;
         let hours = |time: Duration| time.as_secs_f64() / 3600.0;
@@ -181,7 +181,7 @@ impl Unverified {
     }
 }
 
-/// One of them, until it is dropped.
+/// Counts one new platter as waiting until it is dropped.
 #[derive(Debug)]
 struct UnverifiedGuard {
     all: Arc<Unverified>,
@@ -194,7 +194,7 @@ impl Drop for UnverifiedGuard {
     }
 }
 
-/// Drives that are at work now.
+/// Number of drives that are working now.
 #[derive(Debug, Default)]
 struct Reading {
     count: Mutex<usize>,
@@ -246,7 +246,7 @@ impl LiveLibrary {
     /// Starts the driver for platters whose tracks hold `track_size` user bytes.
     ///
     /// # Errors
-    /// When the options are of no library, or its log cannot be begun.
+    /// When the options are invalid, or the log cannot be started.
     pub(crate) fn start(
         options: &LibraryOptions,
         track_size: ByteCount,
@@ -309,8 +309,8 @@ impl LiveLibrary {
         Ok(Answer { platter, ended, unverified: None })
     }
 
-    /// Has a drive do `work` with tracks of a stored platter. Reads are served in the order in
-    /// which they are due, then of their arrival.
+    /// Has a drive do `work` with tracks of a stored platter. Reads are served in the order of
+    /// their deadlines, then of their arrival.
     ///
     /// # Errors
     /// When it is stopping.
@@ -332,8 +332,8 @@ impl LiveLibrary {
         )
     }
 
-    /// Has a drive read a freshly written platter whole. It comes out at the eject bay of the panel
-    /// where its slot is: shuttles never change panels.
+    /// Has a drive read a freshly written platter completely. The platter comes out at the eject
+    /// bay of the panel where its slot is: shuttles never change panels.
     ///
     /// # Errors
     /// When it is stopping, or has no such slot.
@@ -366,7 +366,7 @@ impl LiveLibrary {
         self.request(platter, move |request, _| Event::Store { request, platter, slot }, None)
     }
 
-    /// An emulated machine breaks: it stops where it is, and what it was doing is not answered.
+    /// Breaks an emulated machine: it stops where it is, and its current command gets no answer.
     ///
     /// # Errors
     /// When it is stopping.
@@ -374,7 +374,7 @@ impl LiveLibrary {
         self.inbox.send(Message::Breaks(machine)).map_err(|_| PlattersError::Stopping)
     }
 
-    /// A broken machine works again.
+    /// Repairs a broken machine.
     ///
     /// # Errors
     /// When it is stopping.
@@ -382,7 +382,7 @@ impl LiveLibrary {
         self.inbox.send(Message::Works(machine)).map_err(|_| PlattersError::Stopping)
     }
 
-    /// Shows what goes on in the library, from now on.
+    /// Subscribes to the library's events from now on.
     ///
     /// # Errors
     /// When it is stopping.
@@ -392,10 +392,10 @@ impl LiveLibrary {
         Ok(watch)
     }
 
-    /// Ends the driver; requests under way are answered with an error. Returns when no drive is
-    /// at work any more.
+    /// Stops the driver; pending requests end with an error. Returns when no drive is working any
+    /// more.
     pub(crate) fn stop(&self) {
-        // The driver may be gone already.
+        // The driver may have ended already.
         let _ = self.inbox.send(Message::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
@@ -405,10 +405,10 @@ impl LiveLibrary {
     }
 }
 
-/// Waits for an answer on a thread that may block.
+/// Waits for a result on a thread that may block.
 ///
 /// # Errors
-/// Why the request came to nothing.
+/// Why the request failed.
 pub(crate) fn wait(answer: Answer) -> Result<()> {
     let Answer { platter, ended, unverified } = answer;
     let ended = ended.blocking_recv().map_err(|_| PlattersError::Stopping)?;
@@ -421,13 +421,13 @@ struct Driver {
     mechanics: Mechanics,
     random: RandomStream,
     started: std::time::Instant,
-    /// Raised when the controller has to begin anew.
+    /// Incarnation of the controller, raised when it is replaced.
     life: u64,
     next_request: u64,
     pending: BTreeMap<RequestId, Pending>,
     /// Commands not answered yet.
     under_way: BTreeMap<CommandId, Action>,
-    /// How drives that are at work are asked to rest.
+    /// How working drives are asked to pause.
     halts: BTreeMap<CommandId, Arc<Halt>>,
     broken: BTreeSet<Machine>,
     log: LogFile,
@@ -454,7 +454,7 @@ impl Driver {
         }
     }
 
-    /// Works until it is stopped.
+    /// Runs until it is stopped.
     fn serve(&mut self, messages: &Receiver<Message>) {
         loop {
             match messages.recv_timeout(self.wait()) {
@@ -503,8 +503,8 @@ impl Driver {
         }
     }
 
-    /// After a panic nothing is known of what the controller had in mind: what is under way ends
-    /// with an error, and a new controller begins with all platters at home.
+    /// Replaces the controller after a panic, when its state cannot be trusted: everything in
+    /// progress ends with an error, and a new controller begins with all platters at home.
     fn begin_anew(&mut self) {
         let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
         self.log.failed();
@@ -524,21 +524,21 @@ impl Driver {
         }
     }
 
-    /// How long nothing will happen by itself.
+    /// Returns how long until the next timer or deadline.
     fn wait(&self) -> std::time::Duration {
         let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
         let next = timer.into_iter().chain(self.library.deadline()).min();
         next.map_or(IDLE_WAIT, |due| due.since(self.now()).into())
     }
 
-    /// Says something of a command, unless its machine broke in the meantime.
+    /// Gives the controller an event of a command, unless its machine broke meanwhile.
     fn answer_command(&mut self, event: Event, command: CommandId) {
         if self.under_way.contains_key(&command) {
             self.step(event);
         }
     }
 
-    /// A drive's thread is done with a command, or with as much of it as it was left.
+    /// Handles the end of a drive's work on a command, complete or halted.
     fn worked(&mut self, worked: Worked) {
         let Worked { life, command, request, ended, work } = worked;
         if life != self.life {
@@ -548,7 +548,7 @@ impl Driver {
         let event = match ended {
             Ended::Whole => Event::Completed { command },
             Ended::Halted(tracks_done) => Event::Halted { command, tracks_done },
-            // The platter may be as good as any, and so may the drive: only the request fails.
+            // The platter and the drive may both be good: only the request fails.
             Ended::Died(_) => Event::Failed { command, fault: Fault::Unreadable },
         };
         if let Some(pending) = self.pending.get_mut(&request) {
@@ -560,7 +560,7 @@ impl Driver {
         self.answer_command(event, command);
     }
 
-    /// Answers end their commands, and so do machines that break.
+    /// Removes commands that end: with their answer, or with a machine that breaks.
     fn settle(&mut self, event: &Event) {
         match *event {
             Event::Completed { command }
@@ -571,7 +571,7 @@ impl Driver {
             Event::Broke { machine } => {
                 let ends = |_: &CommandId, action: &mut Action| action.machine() == machine;
                 for (command, _) in self.under_way.extract_if(.., ends) {
-                    // Nobody waits for the rest of what its drive was reading.
+                    // The rest of what its drive was reading is no longer needed.
                     if let Some(halt) = self.halts.remove(&command) {
                         halt.ask();
                     }
@@ -608,13 +608,13 @@ impl Driver {
                             events.push(answer);
                         }
                     }
-                    // What takes no reading just takes its time.
+                    // Work that reads nothing just takes its time.
                     Output::Halt { command } => {
                         if let Some(halt) = self.halts.get(&command) {
                             halt.ask();
                         }
                     }
-                    // Nobody watches travels here.
+                    // Travel reports are not used here.
                     Output::Traveled(_) => {}
                     Output::Finished { request, outcome } => self.finish(request, outcome),
                     Output::Rejected { request, reason } => {
@@ -626,7 +626,7 @@ impl Driver {
         self.log.flush();
     }
 
-    /// Begins a command; the answer, if it is already there.
+    /// Starts a command; returns the answer, if it is already known.
     fn execute(&mut self, command: &Command) -> Option<Event> {
         let lasts = self.mechanics.duration(&command.action, &mut self.random);
         tracing::trace!(command = command.id.get(), action = ?command.action, ?lasts, "library");
@@ -645,7 +645,7 @@ impl Driver {
         None
     }
 
-    /// Notes when a shuttle will be where it has to say so.
+    /// Sets timers for the positions that a shuttle has to report.
     fn report(&mut self, now: Instant, command: &Command) {
         let Action::Move { from, to, reports: true, .. } = command.action else { return };
         let meters = from.meters_to(to);
@@ -658,7 +658,7 @@ impl Driver {
         }
     }
 
-    /// Runs a drive's work on a thread of its own: no more run at a time than there are drives.
+    /// Runs a drive's work on its own thread: no more run at a time than there are drives.
     fn work(
         &mut self,
         command: CommandId,
@@ -684,7 +684,7 @@ impl Driver {
                 Ok((pass, work)) => (pace.end(pass), work),
                 Err(error) => (Ended::Died(error.to_string()), None),
             };
-            // When the driver is gone the archive is stopping.
+            // If the driver is gone, the archive is stopping.
             let _ = inbox.send(Message::Worked(Worked { life, command, request, ended, work }));
         };
         match std::thread::Builder::new().name("read-drive".to_owned()).spawn(run) {
@@ -713,13 +713,13 @@ impl Driver {
 
     fn answer(&mut self, request: RequestId, answer: Result<(), Refusal>) {
         if let Some(pending) = self.pending.remove(&request) {
-            // A requester that went away needs no answer.
+            // The requester may be gone.
             let _ = pending.done.send(answer);
         }
     }
 }
 
-/// What an outcome is to its requester.
+/// Converts an outcome for its requester.
 fn ended(outcome: Outcome) -> Result<(), Refusal> {
     match outcome {
         Outcome::Read | Outcome::Verified | Outcome::Stored => Ok(()),

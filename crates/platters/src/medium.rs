@@ -1,4 +1,4 @@
-//! The simulated medium, at the fidelity that was configured.
+//! The simulated medium, at the configured fidelity.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use crate::decode_service::{
 };
 use crate::{PlattersError, Result};
 
-/// The medium.
+/// The simulated medium.
 #[derive(Debug)]
 pub(crate) struct SimulatedMedium(Kind);
 
-/// What it is, by fidelity.
+/// The implementation, by fidelity.
 #[derive(Debug)]
 enum Kind {
     Sector(SeededFaults),
@@ -28,10 +28,10 @@ enum Kind {
 }
 
 impl SimulatedMedium {
-    /// The medium that was configured, for so many drives.
+    /// Creates the configured medium, for this many drives.
     ///
     /// # Errors
-    /// When a file of it cannot be read, or its settings do not fit together.
+    /// When one of its files cannot be read, or its settings do not fit together.
     pub(crate) fn new(options: &MediumOptions, drives: u32) -> Result<Self> {
         let seed = Seed::new(options.seed).child(b"medium");
         let kind = match &options.fidelity {
@@ -54,7 +54,7 @@ impl SimulatedMedium {
         Ok(Self(kind))
     }
 
-    /// Its name, for people.
+    /// Its name, for display.
     #[must_use]
     pub(crate) const fn name(&self) -> &'static str {
         match &self.0 {
@@ -74,7 +74,7 @@ impl SimulatedMedium {
         }
     }
 
-    /// Nobody waits any longer for what is not being decoded.
+    /// Ends all waits for what is not being decoded.
     pub(crate) fn stop(&self) {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => {}
@@ -82,7 +82,7 @@ impl SimulatedMedium {
         }
     }
 
-    /// The decode service, if there is one.
+    /// The status of the decode service, if there is one.
     #[must_use]
     pub(crate) fn decode_status(&self) -> Option<DecodeStatus> {
         match &self.0 {
@@ -100,13 +100,13 @@ pub(crate) struct MediumHandle {
 }
 
 impl MediumHandle {
-    /// For reads that somebody waits for.
+    /// Creates a handle for urgent reads.
     #[must_use]
     pub(crate) fn urgent(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Urgent }
     }
 
-    /// For verification.
+    /// Creates a handle for verification.
     #[must_use]
     pub(crate) fn deferred(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Deferred }
@@ -171,7 +171,7 @@ impl DrawnMedium {
 #[derive(Debug)]
 struct SoftMedium {
     first: SoftReader,
-    /// Readers that are not at work; as many as ever were at the same time.
+    /// Idle readers; as many as were ever in use at the same time.
     idle: Mutex<Vec<SoftReader>>,
     drives: u32,
     reads: AtomicU64,
@@ -206,7 +206,7 @@ impl SoftMedium {
     }
 }
 
-/// The decode service for voxels, here or elsewhere.
+/// Creates the decode service for voxels, here or elsewhere.
 fn analog_service(
     options: &AnalogOptions,
     seed: u64,

@@ -1,8 +1,8 @@
-//! Parsers of outside bytes that nobody else can reach: messages of the decode queue, rows. Each
-//! function says what must hold of them whatever the bytes.
+//! Parsers of untrusted bytes that are not reachable otherwise: messages of the decode queue, rows.
+//! Each function checks what must hold for them whatever the bytes.
 //!
-//! Fuzz targets call these with what the fuzzer finds, and the tests here with seeded bytes. It is
-//! no interface for anything else.
+//! Fuzz targets call these with the fuzzer's inputs, and the tests here with seeded bytes. This is
+//! not an interface for anything else.
 
 use fulgurite_catalog::Space;
 use fulgurite_catalog::row::{self, Row};
@@ -14,7 +14,7 @@ use crate::rows::{
     VERIFIED, VerificationRow,
 };
 
-/// Any bytes as a message of the decode queue, with and without its code.
+/// Checks arbitrary bytes as a message of the decode queue, with and without a MAC.
 ///
 /// # Panics
 /// When something does not hold.
@@ -25,7 +25,8 @@ pub fn queue_message(input: &[u8]) {
 /// Kinds of rows.
 pub const ROW_KINDS: u8 = 7;
 
-/// Any row of any space of the glass tier: the row that these bytes mean, or an error.
+/// Checks arbitrary bytes as a row of any space of the glass tier: they decode to a row, or to an
+/// error.
 ///
 /// # Panics
 /// When something does not hold.
@@ -41,7 +42,7 @@ pub fn glass_row(which: u8, bytes: &[u8]) {
     }
 }
 
-/// A row that was read is written as a row that is read again.
+/// Checks that a decoded row survives a round trip.
 fn returns<T: Row + PartialEq + std::fmt::Debug>(space: Space, bytes: &[u8]) {
     if let Ok(found) = row::decode::<T>(space, bytes) {
         let again = row::encode(&found).expect("what was read can be written");

@@ -1,8 +1,8 @@
-//! Panics that are caught: a bug costs the piece of work that it met, and no thread.
+//! Caught panics: a bug costs the work that hit it, and no thread.
 //!
-//! The work of a background thread is run through [`Panics::run`], which counts a panic, says it
-//! in the log and hands it on as an error of that work. What the work held is dropped as for any
-//! other error; locks that it had are used again, for nothing is left half changed behind them.
+//! The work of a background thread runs through [`Panics::run`], which counts and logs a panic and
+//! returns it as an error of that work. What the work held is dropped as for any other error. Locks
+//! that it held are used again, because no state is left half changed behind them.
 //!
 //! Not here: panics of requests, which the front end's runtime confines to their connection.
 
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{PlattersError, Result};
 
-/// How many panics were caught since start.
+/// The number of panics caught since start.
 #[derive(Debug, Default)]
 pub struct Panics {
     caught: AtomicU64,
 }
 
 impl Panics {
-    /// Runs `work`; a panic of it becomes an error that names `who` did it.
+    /// Runs `work`; a panic becomes an error that names `who` panicked.
     ///
     /// # Errors
     /// When it panicked.
@@ -44,14 +44,14 @@ impl Panics {
         self.catch(who, work)?
     }
 
-    /// Panics caught since start.
+    /// Number of panics caught since start.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.caught.load(Ordering::Relaxed)
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let owned = || payload.downcast_ref::<String>().map(String::as_str);

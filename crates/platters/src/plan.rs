@@ -1,4 +1,4 @@
-//! Planning a platter-set: which staged bodies go on it, and the rows that say so.
+//! Plans a platter-set: chooses the staged bodies that go on it, and writes the rows of the plan.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SetRow, SetS
 use crate::seal::Excluded;
 use crate::{Bodies, Given, PlattersError, Result, Waiting};
 
-/// Staged bodies in order of arrival up to the place `until`, enough to fill a set.
+/// Returns staged bodies in order of arrival up to the place `until`, enough to fill a set.
 fn candidates(
     bodies: &dyn Bodies,
     geometry: &Geometry,
@@ -34,13 +34,13 @@ fn candidates(
     Ok(found)
 }
 
-/// Bytes of a body that have no place yet.
+/// Returns the bytes of a body that are not on glass yet.
 const fn left(body: &Waiting) -> u64 {
     body.bytes - body.from
 }
 
-/// Plans the next set from what is staged up to sequence `until`, but for what is `excluded`, and
-/// writes its rows. `None` when nothing is staged.
+/// Plans the next set from what is staged up to the place `until`, except what is `excluded`, and
+/// writes its rows. Returns `None` when nothing is staged.
 pub(crate) fn plan_set(
     given: &Given,
     bodies: &dyn Bodies,
@@ -78,7 +78,7 @@ pub(crate) fn plan_set(
     Ok(Some(write_plan(given, &found, &plan)?))
 }
 
-/// An id from the operating system's entropy source.
+/// Returns an id from the operating system's entropy source.
 pub(crate) fn random_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|error| PlattersError::Internal {
@@ -176,7 +176,7 @@ pub(crate) fn drop_orphan_plans(given: &Given) -> Result<()> {
     while let Some((key, _)) = given.catalog.range(PLANS, &range, Direction::Ascending, 1)?.pop() {
         let set = SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
         let row = rows::look::<SetRow>(&*given.catalog, SETS, &set.to_bytes())?;
-        // Of a set whose row cannot be read nothing is known, so its plan stays.
+        // Nothing is known of a set whose row cannot be read, so its plan stays.
         if row.is_ok_and(|row| row.is_none_or(|row| row.state == SetState::Released)) {
             drop_plan(given, set)?;
         }

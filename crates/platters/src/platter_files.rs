@@ -1,4 +1,5 @@
-//! Platters as files: written once, front to back, renamed when whole, their owner's alone.
+//! Platters as files: written once, front to back, renamed when complete, readable by their owner
+//! only.
 
 mod direct;
 
@@ -25,7 +26,7 @@ pub(crate) struct PlatterFileSink {
     file: File,
     path: PathBuf,
     position: u64,
-    /// Where its bytes are counted.
+    /// Counts its bytes.
     progress: Arc<Progress>,
 }
 
@@ -34,18 +35,18 @@ pub(crate) struct PlatterFileSink {
 pub(crate) struct PlatterFileSource {
     file: File,
     bytes: u64,
-    /// How its bytes are read that must not come from the system's memory.
+    /// Reads that must not come from the page cache.
     direct: Option<Direct>,
 }
 
 impl PlatterFiles {
-    /// The platters in this folder.
+    /// Opens the folder of the platters.
     #[must_use]
     pub(crate) const fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Where a platter is that has its name.
+    /// Returns the path of a platter that has its name.
     #[must_use]
     pub(crate) fn path(&self, platter: PlatterId) -> PathBuf {
         self.dir.join(format!("{platter}.glass"))
@@ -55,13 +56,13 @@ impl PlatterFiles {
         self.dir.join(format!("{platter}.part"))
     }
 
-    /// Whether a platter is there.
+    /// Whether the file of a platter exists.
     #[must_use]
     pub(crate) fn exists(&self, platter: PlatterId) -> bool {
         self.path(platter).exists()
     }
 
-    /// A blank platter in the write drive. What an interrupted attempt left is scrap.
+    /// Creates a blank platter in the write drive. Discards what an interrupted attempt left.
     ///
     /// # Errors
     /// Those of the disk.
@@ -89,8 +90,8 @@ impl PlatterFiles {
         sink.file.sync_all().map_err(PlattersError::io("sync", &sink.path))
     }
 
-    /// Gives a synced platter its name, which is durable after [`Self::sync_names`]. Nobody but its
-    /// owner reads it, whatever the process makes files with.
+    /// Gives a synced platter its name, which is durable after [`Self::sync_names`]. Only its owner
+    /// can read it, whatever the umask of the process.
     ///
     /// # Errors
     /// Those of the disk.
@@ -133,7 +134,7 @@ impl PlatterFiles {
         sync_dir(&self.dir)
     }
 
-    /// A platter in a read drive.
+    /// Opens a platter in a read drive.
     ///
     /// # Errors
     /// Those of the disk.
@@ -141,8 +142,7 @@ impl PlatterFiles {
         PlatterFileSource::open(&self.path(platter))
     }
 
-    /// A platter in a read drive that is to be verified: its bytes come from the disk, whatever the
-    /// system holds of them in memory.
+    /// Opens a platter for verification: its bytes come from the disk, not from the page cache.
     ///
     /// # Errors
     /// Those of the disk.
@@ -156,7 +156,7 @@ impl PlatterFiles {
         Ok(PlatterFileSource { direct, ..source })
     }
 
-    /// All platters in the folder.
+    /// Lists all platters in the folder.
     ///
     /// # Errors
     /// Those of the disk.
@@ -174,7 +174,7 @@ impl PlatterFiles {
 }
 
 impl PlatterFileSink {
-    /// What was written, to be read while its platter is on its way to its name.
+    /// Returns a reader of what was written, before the platter has its name.
     ///
     /// # Errors
     /// Those of the disk.
@@ -194,7 +194,7 @@ impl PlatterSink for PlatterFileSink {
 }
 
 impl PlatterFileSource {
-    /// The platter in this file.
+    /// Opens the platter in this file.
     ///
     /// # Errors
     /// Those of the disk.
@@ -204,8 +204,7 @@ impl PlatterFileSource {
         Ok(Self { file, bytes, direct: None })
     }
 
-    /// Asks the system to forget what it holds of the file in memory, so that the next read comes
-    /// from the disk.
+    /// Drops the file from the page cache, so that the next read comes from the disk.
     fn forget_cached(&self) {
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
     }
@@ -224,7 +223,7 @@ impl PlatterSource for PlatterFileSource {
     }
 }
 
-/// Names in a folder are durable when this returns.
+/// Syncs a folder, so that the names in it are durable.
 fn sync_dir(dir: &Path) -> Result<()> {
     let file = File::open(dir).map_err(PlattersError::io("open", dir))?;
     file.sync_all().map_err(PlattersError::io("sync", dir))

@@ -1,9 +1,9 @@
-//! The glass tier of an open archive, as the archive asks it.
+//! The glass tier of an open archive: its public interface.
 //!
 //! ```text
 //! open --> start --> seal, fetch, verify ... --> stop
-//!   |                 (all that needs the library)
-//!   '--> snapshot, place, unknown, dead: of the catalog alone
+//!   |                 (everything that needs the library)
+//!   '--> snapshot, place, unknown, dead: from the catalog alone
 //! ```
 
 use std::sync::{Arc, OnceLock};
@@ -34,11 +34,11 @@ pub struct Platters {
     options: LibraryOptions,
     live: OnceLock<Live>,
     troubles: Arc<Troubles>,
-    /// How far the sealing is that is under way.
+    /// Progress of the current sealing.
     sealing: Arc<Progress>,
 }
 
-/// What runs from its start to its stop.
+/// The parts that run from start to stop.
 #[derive(Debug)]
 struct Live {
     library: LiveLibrary,
@@ -46,10 +46,10 @@ struct Live {
 }
 
 impl Platters {
-    /// Opens what is as `config` says. Nothing moves before it is started.
+    /// Opens the tier as configured. Nothing moves before it is started.
     ///
     /// # Errors
-    /// When the configuration makes no platters, or names files that cannot be used.
+    /// When the configuration is invalid, or names files that cannot be used.
     pub fn open(shared: Shared, config: &GlassConfig) -> Result<Self> {
         config.validate()?;
         Ok(Self {
@@ -61,10 +61,11 @@ impl Platters {
         })
     }
 
-    /// Starts the library. What it answers is waited for on `answers`.
+    /// Starts the library. Its answers are awaited on `answers`.
     ///
     /// # Errors
-    /// When the configuration is of no library, its log cannot be begun, or it was started before.
+    /// When the library's configuration is invalid, its log cannot be started, or it was started
+    /// before.
     pub fn start(&self, answers: tokio::runtime::Handle) -> Result<()> {
         let given = &self.given;
         let track_size = ByteCount::new(given.geometry.track_user_bytes() as u64);
@@ -76,8 +77,7 @@ impl Platters {
         })
     }
 
-    /// Ends what the library and the decode service do, and returns when no drive is at work any
-    /// more.
+    /// Stops the library and the decode service, and returns when no drive is working any more.
     pub fn stop(&self) {
         self.given.medium.stop();
         if let Some(live) = self.live.get() {
@@ -96,20 +96,21 @@ impl Platters {
         Ok(Sealer::new(&self.given, bodies, library, &self.troubles, &self.sealing))
     }
 
-    /// Finishes sets that were begun, then seals all that waits now. A set that cannot go on is
-    /// left for later, and the error of the first of them returned in the end. One call at a time.
+    /// Finishes sets that were started, then seals everything that waits now. A set that cannot go
+    /// on is left for later, and the error of the first one is returned at the end. One call at a
+    /// time.
     ///
     /// # Errors
     /// What stopped the first set that did not go on.
     pub fn seal(&self, bodies: &Arc<dyn Bodies>, cause: Cause) -> Result<SealReport> {
         let sealer = self.sealer(bodies)?;
         let sealed = self.given.panics.run("sealing", || sealer.seal_all(cause));
-        // Nothing is under way any more.
+        // Nothing is in progress any more.
         self.sealing.set(0, 0);
         sealed
     }
 
-    /// What is begun or waits now.
+    /// Returns what is started or waits now.
     ///
     /// # Errors
     /// When the catalog fails.
@@ -117,20 +118,20 @@ impl Platters {
         seal::under_way(&self.given, &self.troubles)
     }
 
-    /// What the set that has waited longest waits for, if any does.
+    /// Returns the failure of the set that has waited longest, if any waits.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.troubles.first()
     }
 
-    /// How far the sealing is that is under way.
+    /// Progress of the current sealing.
     #[must_use]
     pub const fn sealing(&self) -> &Arc<Progress> {
         &self.sealing
     }
 
-    /// Has the library mount a platter and read what is wished of it. `then` is told what each
-    /// stretch of neighboring tracks gave, as soon as that ended.
+    /// Has the library mount a platter and read the wanted shards. Calls `then` with the result of
+    /// each run of neighboring tracks, as soon as that ends.
     ///
     /// # Errors
     /// When it is stopping.
@@ -143,8 +144,8 @@ impl Platters {
         self.live()?.fetcher.fetch(platter, wishes, then)
     }
 
-    /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
-    /// told when the last of them was brought, or was not.
+    /// Asks the library for all other platters of a set at once, for what a visit left. Calls
+    /// `then` when the last of them was brought, or could not be.
     ///
     /// # Errors
     /// When it is stopping, or the catalog fails.
@@ -156,29 +157,29 @@ impl Platters {
         self.live()?.fetcher.bring_set(visited, then)
     }
 
-    /// Recovers shards of a platter that could not give them, from the other platters of its set.
-    /// What the library did not bring is not looked at, though its file is there. No drive is
-    /// needed for it, but a processor for long.
+    /// Recovers shards of a platter that could not give them from the other platters of its set.
+    /// Platters that the library did not bring are not read, even if their files exist. It needs no
+    /// drive, but much processor time.
     ///
     /// # Errors
-    /// When it was not started. What did not come is no error.
+    /// When it was not started. Shards that could not be recovered are not an error.
     pub fn put_together<P: Copy>(&self, brought: &SetBrought<P>) -> Result<Fetched<P>> {
         Ok(self.live()?.fetcher.put_together(brought))
     }
 
-    /// Drives that read.
+    /// Number of read drives.
     #[must_use]
     pub fn drives(&self) -> usize {
         usize::try_from(self.options.read_drives()).unwrap_or(usize::MAX).max(1)
     }
 
-    /// What carries platters to libraries at other sites. One at a time.
+    /// Returns a carrier of platters to libraries at other sites. Use one at a time.
     #[must_use]
     pub fn carrier(&self) -> Carrier {
         Carrier::new(&self.given)
     }
 
-    /// Platters that are stored: one, or all.
+    /// Returns the stored platters: one, or all.
     ///
     /// # Errors
     /// When it is not stored, or the catalog fails.
@@ -186,7 +187,7 @@ impl Platters {
         stored_platters(&self.given, only)
     }
 
-    /// Reads a stored platter whole again. What is wrong with it is in the report.
+    /// Reads a stored platter completely again. Defects of the platter are in the report.
     ///
     /// # Errors
     /// When it is stopping, or the catalog fails.
@@ -194,7 +195,8 @@ impl Platters {
         Verifier::new(&self.given, &self.live()?.library, progress).verify_stored(stored)
     }
 
-    /// What the last verification of a platter found, sector by sector; nothing if there was none.
+    /// Returns what the last verification of a platter found, sector by sector; `None` if there was
+    /// none.
     ///
     /// # Errors
     /// When the catalog fails.
@@ -202,7 +204,7 @@ impl Platters {
         verification::of(&self.given, platter)
     }
 
-    /// Counts shards that no body needs any more off their platters.
+    /// Subtracts shards that no body needs any more from the live bytes of their platters.
     ///
     /// # Errors
     /// When the transaction fails.
@@ -210,7 +212,7 @@ impl Platters {
         rows::dead(tx, shards)
     }
 
-    /// Where a shard is; nothing when its platter has no row.
+    /// Returns where a shard is; `None` when its platter has no row.
     ///
     /// # Errors
     /// When the catalog fails.
@@ -228,7 +230,7 @@ impl Platters {
         }))
     }
 
-    /// A platter file that no row names, if there is one: the catalog may be older than it.
+    /// Returns a platter file that no row names, if there is one: the catalog may be older than it.
     ///
     /// # Errors
     /// When the disk or the catalog fails.
@@ -236,7 +238,7 @@ impl Platters {
         self.given.unknown()
     }
 
-    /// Platters that are stored here, as far as the catalog says, and have no file: how many.
+    /// Returns how many platters are stored here according to the catalog, but have no file.
     ///
     /// # Errors
     /// When the disk or the catalog fails.
@@ -244,7 +246,7 @@ impl Platters {
         Ok(self.given.missing()?.len())
     }
 
-    /// Sets, troubles, repairs, medium and library, for operators.
+    /// Returns the status of sets, failures, repairs, medium and library, for operators.
     ///
     /// # Errors
     /// When the catalog fails.
@@ -277,7 +279,7 @@ impl Platters {
         })
     }
 
-    /// What does not go as it should: one line for each trouble.
+    /// Returns one line for each current failure.
     #[must_use]
     pub fn degraded(&self) -> Vec<String> {
         let (troubles, _) = self.troubles.shown(self.given.passed());
@@ -285,8 +287,8 @@ impl Platters {
         troubles.iter().map(ToString::to_string).chain(unverified).collect()
     }
 
-    /// The kinds of what [`Self::degraded`] reports, for clients without a signature: neither
-    /// paths nor platters are named.
+    /// Returns the kinds of failures that [`Self::degraded`] reports, for clients without a
+    /// signature: names neither paths nor platters.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<&'static str> {
         let (troubles, _) = self.troubles.shown(self.given.passed());
@@ -296,7 +298,7 @@ impl Platters {
         sealing.into_iter().chain(verifying).collect()
     }
 
-    /// Shows what goes on in the library, from now on.
+    /// Subscribes to the library's events from now on.
     ///
     /// # Errors
     /// When it is stopping.
@@ -304,23 +306,23 @@ impl Platters {
         self.live()?.library.watch()
     }
 
-    /// An emulated machine breaks: it stops where it is, and what it was doing is not answered.
+    /// Breaks an emulated machine: it stops where it is, and its current command gets no answer.
     ///
     /// # Errors
-    /// When there is none such, or it is stopping.
+    /// When there is no such machine, or it is stopping.
     pub fn broke(&self, machine: Machine) -> Result<()> {
         self.having(machine)?.broke(machine)
     }
 
-    /// A broken machine works again.
+    /// Repairs a broken machine.
     ///
     /// # Errors
-    /// When there is none such, or it is stopping.
+    /// When there is no such machine, or it is stopping.
     pub fn repaired(&self, machine: Machine) -> Result<()> {
         self.having(machine)?.repaired(machine)
     }
 
-    /// The library, which has this machine.
+    /// Returns the library, if it has this machine.
     fn having(&self, machine: Machine) -> Result<&LiveLibrary> {
         if self.given.shape.has(machine) {
             return Ok(&self.live()?.library);

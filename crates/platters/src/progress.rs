@@ -1,16 +1,16 @@
-//! How far a long call is, for those who watch it: bytes of tracks that were written and read, and
-//! bytes of restored copies that were read, of how many.
+//! Progress of a long call, for monitoring: bytes of tracks that were written and read, and bytes
+//! of restored copies that were read, with their totals.
 //!
-//! Nothing is decided by it, so it may be a little behind what it counts. Rates and the time that
-//! is left are the watcher's to say.
+//! No decision depends on it, so it may lag a little behind what it counts. Rates and the remaining
+//! time are computed by the reader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_glass::Geometry;
 
-/// Bytes done, of bytes in all. The second figure may grow or shrink while a call runs: what will
-/// be sealed next is estimated until it is planned.
+/// Bytes done, and bytes in total. The total may grow or shrink while a call runs: what will be
+/// sealed next is estimated until it is planned.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -18,32 +18,33 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Bytes done, and bytes in all: none of either when nothing is under way.
+    /// Returns bytes done and bytes in total: both zero when nothing is in progress.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         let total = self.total.load(Ordering::Relaxed);
         (self.done.load(Ordering::Relaxed).min(total), total)
     }
 
-    /// Begins anew: so much is done of so much.
+    /// Resets it to this much done of this total.
     pub fn set(&self, done: u64, total: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// More was done.
+    /// Adds bytes that were done.
     pub(crate) fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts a piece of the work that says itself how far it is, and may have to begin anew.
+    /// Starts counting a part of the work that reports its own progress, and may have to start
+    /// over.
     #[must_use]
     pub fn part(self: &Arc<Self>) -> Part {
         Part { progress: Arc::clone(self), done: 0 }
     }
 }
 
-/// A piece of the work.
+/// A part of the work.
 #[derive(Debug)]
 pub struct Part {
     progress: Arc<Progress>,
@@ -51,7 +52,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// So much of it is done, which may be less than before.
+    /// Sets how much of it is done, which may be less than before.
     pub fn at(&mut self, done: u64) {
         let all = &self.progress.done;
         match done.checked_sub(self.done) {
@@ -62,16 +63,16 @@ impl Part {
     }
 }
 
-/// Bytes of all tracks of a platter that holds so many user bytes.
+/// Returns the bytes of all tracks of a platter that holds this many user bytes.
 #[must_use]
 pub(crate) fn platter_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
     let tracks = geometry.map(geometry.tracks_for(user_bytes)).tracks();
     u64::from(tracks) * geometry.track_image_bytes() as u64
 }
 
-/// About how many bytes of tracks sets take that hold so many user bytes: platter after platter is
-/// filled, and a redundancy platter is as long as the longest of its set. Lists of what is on them
-/// are left out.
+/// Estimates the bytes of tracks of sets that hold this many user bytes: platters are filled one
+/// after the other, and a redundancy platter is as long as the longest of its set. File lists are
+/// left out.
 #[must_use]
 pub(crate) fn sets_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
     let (platter, set) = (geometry.platter_user_bytes(), geometry.set_user_bytes());

@@ -1,5 +1,5 @@
-//! What platters say when there is no catalog: the file lists of all platters, and of those that
-//! are missing, by their sets.
+//! Recovery from platters without a catalog: the file lists of all platters, and of missing ones,
+//! rebuilt from their sets.
 //!
 //! ```text
 //! every *.glass -> header -> file list (own codes, else its set) -> entries, sealed
@@ -7,8 +7,8 @@
 //! platters in far libraries -> read there, where none is at home
 //! ```
 //!
-//! Whose entry it is, and whether a key opens it, is the caller's to know. Rows of sets, platters
-//! and slots are made here, and written by the caller, who has the catalog in the making.
+//! The caller knows whose entry it is, and whether a key opens it. Rows of sets, platters and slots
+//! are made here and written by the caller, which is building the catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,17 +40,17 @@ pub struct Recovered {
     shape: LibraryShape,
     archive: ArchiveId,
     readers: BTreeMap<PlatterId, Reader>,
-    /// Those of them that are at other sites.
+    /// Platters among them that are at other sites.
     far: BTreeMap<PlatterId, FarRow>,
     headers: BTreeMap<SetId, PlatterHeader>,
 }
 
-/// A shard, as the file list of its platter has it.
+/// A shard, as listed on its platter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The body that it is of.
+    /// The body that it belongs to.
     pub body: ObjectId,
-    /// Bytes of the body's ciphertext.
+    /// Ciphertext bytes of the body.
     pub body_bytes: u64,
     /// Where it is.
     pub shard: Shard,
@@ -58,14 +58,14 @@ pub struct Listed {
     pub sealed: Vec<u8>,
 }
 
-/// How far the lists are read, and what came of them.
+/// Progress and results of reading the lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListsRead {
     /// Platters whose lists were read, or could not be.
     pub platters: u64,
-    /// All there are.
+    /// All platters with lists.
     pub platters_total: u64,
-    /// Of those read, platters that are missing, so that their sets were asked.
+    /// Missing platters among those read, whose lists were rebuilt from their sets.
     pub rebuilt: u64,
     /// Entries found.
     pub entries: u64,
@@ -73,20 +73,20 @@ pub struct ListsRead {
     pub unusable: Vec<String>,
 }
 
-/// What a catalog that is damaged still says of sets and platters, and nothing else knows.
+/// What a damaged catalog still has of sets and platters, and nothing else knows.
 #[derive(Debug, Default)]
 pub struct OldRows {
     sets: BTreeMap<SetId, SetRow>,
     /// Last verifications.
     verified: BTreeMap<PlatterId, VerificationRow>,
-    /// What these found of tracks, by row key.
+    /// Their results per track, by row key.
     margins: BTreeMap<Vec<u8>, TrackRow>,
-    /// Where platters are that are at other sites, which may not answer now.
+    /// Locations of platters at other sites, which may not be reachable now.
     far: BTreeMap<PlatterId, FarRow>,
 }
 
 impl OldRows {
-    /// Keeps a row, if it is of a kind that is kept.
+    /// Keeps a row, if it is of a kind that is needed.
     ///
     /// # Errors
     /// When it does not decode.
@@ -104,13 +104,13 @@ impl OldRows {
         Ok(())
     }
 
-    /// Whether nothing says that a set was not released.
+    /// Whether no row contradicts that a set was released.
     fn is_released(&self, set: SetId) -> bool {
         self.sets.get(&set).is_none_or(|row| row.state == SetState::Released)
     }
 }
 
-/// The platter files in a folder.
+/// Lists the platter files in a folder.
 ///
 /// # Errors
 /// When it cannot be listed.
@@ -118,7 +118,7 @@ pub fn platter_files(folder: &Path) -> Result<Vec<PathBuf>> {
     PlatterFiles::new(folder.to_owned()).all()
 }
 
-/// The archive that most platters say they are of.
+/// Returns the archive that most platters name in their headers.
 ///
 /// # Errors
 /// When a file cannot be opened.
@@ -133,14 +133,14 @@ pub fn find_archive(paths: &[PathBuf]) -> Result<Option<ArchiveId>> {
     Ok(counts.into_iter().max_by_key(|&(_, count)| count).map(|(archive, _)| archive))
 }
 
-/// The platter that a file's name says it is.
+/// Returns the platter that a file's name stands for.
 fn named_platter(path: &Path) -> Option<PlatterId> {
     path.file_stem()?.to_str()?.parse().ok()
 }
 
 impl Recovered {
-    /// Opens every platter file of `paths` that can be used, and what else is in `far` libraries;
-    /// why each of the others cannot.
+    /// Opens every usable platter file of `paths`, and further platters in `far` libraries; also
+    /// returns why each of the others cannot be used.
     ///
     /// # Errors
     /// When the configuration makes no medium.
@@ -178,7 +178,7 @@ impl Recovered {
         self.readers.insert(header.platter, reader);
     }
 
-    /// Opens what is in a far library and not at home.
+    /// Opens the platters that are in a far library and not at home.
     fn open_far(&mut self, library: &Arc<dyn FarLibrary>, unusable: &mut Vec<String>) {
         let platters = match library.platters() {
             Ok(platters) => platters,
@@ -209,13 +209,13 @@ impl Recovered {
         Ok(reader)
     }
 
-    /// Platters that can be used.
+    /// Number of usable platters.
     #[must_use]
     pub fn platters(&self) -> u64 {
         self.readers.len() as u64
     }
 
-    /// Sets that they are of.
+    /// Number of their sets.
     #[must_use]
     pub fn sets(&self) -> u64 {
         self.headers.len() as u64
@@ -228,13 +228,13 @@ impl Recovered {
             .map_err(|e| error_chain(&e))
     }
 
-    /// Whether the file of this platter is there.
+    /// Whether this platter is available.
     #[must_use]
     pub fn has(&self, platter: PlatterId) -> bool {
         self.readers.contains_key(&platter)
     }
 
-    /// The platters of sets that were released, and of which every written platter is there.
+    /// Returns the platters of released sets of which every written platter is available.
     #[must_use]
     pub fn safe(&self, old: &OldRows) -> BTreeSet<PlatterId> {
         let is_whole = |header: &PlatterHeader| {
@@ -247,8 +247,8 @@ impl Recovered {
             .collect()
     }
 
-    /// Reads the file list of every information platter there is or was, the oldest set first, and
-    /// gives `take` each entry with its platter.
+    /// Reads the file list of every information platter that exists or existed, the oldest set
+    /// first, and gives `take` each entry with its platter.
     pub fn read_lists(
         &self,
         take: &mut dyn FnMut(Listed),
@@ -313,7 +313,7 @@ impl Recovered {
         Ok(entries)
     }
 
-    /// Where a platter is that is not at home, as was found or else as was known.
+    /// Returns where a platter is that is not at home: as found now, or else as known before.
     fn far_row<'a>(&'a self, platter: PlatterId, old: &'a OldRows) -> Option<&'a FarRow> {
         let known = || old.far.get(&platter).filter(|row| row.is_there && !self.has(platter));
         self.far.get(&platter).or_else(known)
@@ -332,8 +332,8 @@ impl Recovered {
             .collect()
     }
 
-    /// Makes the rows of sets and platters, each platter in a slot of its own and with so many
-    /// `live` bytes on it, and has `put` write them: space, key, bytes of the row.
+    /// Makes the rows of sets and platters, with a slot for each platter and its `live` bytes, and
+    /// has `put` write them: space, key, bytes of the row.
     ///
     /// # Errors
     /// Those of `put`, and when a row does not encode.
@@ -386,13 +386,13 @@ impl Recovered {
     }
 }
 
-/// The bytes of a row.
+/// Returns the bytes of a row.
 fn bytes<T: Row>(row: &T) -> Result<Vec<u8>> {
     Ok(row::encode(row)?)
 }
 
-/// The slot of the platter of this number: zone by zone, as at first, so that no two of a set share
-/// one. None when there is none left.
+/// Returns the slot of the platter with this number: zone by zone, as for new sets, so that no two
+/// of a set share a zone. `None` when no slot is left.
 fn home(shape: &LibraryShape, number: u32) -> Option<u32> {
     let zone_slots = shape.slot_count() / shape.zone_count().max(1);
     let (zone, place) = (number % shape.zone_count(), number / shape.zone_count());
@@ -400,7 +400,7 @@ fn home(shape: &LibraryShape, number: u32) -> Option<u32> {
     (place < zone_slots && !shape.is_spare(SlotIndex::new(slot))).then_some(slot)
 }
 
-/// A set as the header of any of its platters says it, which was released as far as is known.
+/// Returns the row of a set from the header of any of its platters; it counts as released.
 fn set_row(header: &PlatterHeader) -> SetRow {
     let (information, redundancy) =
         header.members.split_at(usize::from(header.geometry.set_information_platters));
@@ -425,7 +425,7 @@ fn set_row(header: &PlatterHeader) -> SetRow {
     }
 }
 
-/// The information platters that a set has or had, with their positions.
+/// Returns the information platters that a set has or had, with their positions.
 fn information_members(header: &PlatterHeader) -> impl Iterator<Item = (usize, PlatterId)> + '_ {
     let information = usize::from(header.geometry.set_information_platters);
     header.members[..information]
@@ -434,7 +434,7 @@ fn information_members(header: &PlatterHeader) -> impl Iterator<Item = (usize, P
         .filter_map(|(position, member)| member.map(|member| (position, member.platter)))
 }
 
-/// An entry of the list of `platter`.
+/// Converts an entry of the list of `platter`.
 fn listed(platter: PlatterId, entry: ListEntry) -> Listed {
     let ListEntry { object, offset, length, body_offset, body_bytes, sealed } = entry;
     let shard = Shard { platter, offset, body_offset, bytes: length, crc: None };

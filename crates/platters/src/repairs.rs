@@ -1,4 +1,4 @@
-//! Counts of what was repaired while shards were read, by the layer of code that did it.
+//! Counts of repairs while shards were read, by the layer of code that made them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ pub(crate) struct Repairs {
 }
 
 impl Repairs {
-    /// Counts a track that was read, `sectors` of which had failed.
+    /// Counts a track that was read with `sectors` failed sectors.
     pub(crate) fn count(&self, repaired_by: Option<CodeLevel>, sectors: u64) {
         let (counter, more) = match repaired_by {
             Some(CodeLevel::Track) => (&self.sectors_by_track, sectors),
@@ -24,8 +24,8 @@ impl Repairs {
         counter.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Sectors that their track brought back, tracks that their large group did, and tracks that
-    /// their set did.
+    /// Returns the sectors repaired by their track, the tracks repaired by their large group, and
+    /// the tracks repaired by their set.
     #[must_use]
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

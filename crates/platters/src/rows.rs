@@ -1,4 +1,4 @@
-//! Rows of the glass tier in the catalog: what is written under which key, and how.
+//! Rows of the glass tier in the catalog: keys and encodings.
 //!
 //! ```text
 //! space       key                                   row
@@ -6,13 +6,14 @@
 //! faults      set id                                times that it failed by its own fault
 //! platters    platter id                            PlatterRow
 //! verified    platter id                            VerificationRow: the last one
-//! margins     platter id, track                     TrackRow: of tracks with more to say
+//! margins     platter id, track                     TrackRow: of tracks not simply read
 //! plans       set id, position, entry               PlanRow
 //! slots       slot                                  platter id
 //! far         platter id                            FarRow: the far library it belongs to
 //! ```
 //!
-//! Docs/formats/rows.md has the bytes. Rows of bodies name places on platters, and are not here.
+//! Docs/formats/rows.md has the bytes. Rows of bodies refer to places on platters, and are not
+//! here.
 
 mod older_plans;
 
@@ -33,7 +34,7 @@ pub(crate) const FAULTS: Space = Space::new("faults");
 pub(crate) const PLATTERS: Space = Space::new("platters");
 /// Verifications of platters.
 pub(crate) const VERIFIED: Space = Space::new("verified");
-/// What they found of tracks.
+/// Their results per track.
 pub(crate) const MARGINS: Space = Space::new("margins");
 /// Plans of sets that are not released.
 pub(crate) const PLANS: Space = Space::new("plans");
@@ -45,14 +46,14 @@ pub(crate) const FAR: Space = Space::new("far");
 /// Every space of the glass tier.
 pub const SPACES: [Space; 8] = [SETS, FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, FAR];
 
-/// How far a platter-set has come. Each state is entered by one transaction.
+/// The state of a platter-set. Each state is entered by one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum SetState {
     /// The plan is complete; platters may be half written.
     Planned,
     /// Every platter is written and sealed.
     Written,
-    /// Every platter was read back whole.
+    /// Every platter was read back completely.
     Verified,
     /// Every platter is in its slot.
     Stored,
@@ -61,7 +62,7 @@ pub(crate) enum SetState {
 }
 
 impl SetState {
-    /// Its name, for people.
+    /// Its name, for display.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Planned => "planned",
@@ -76,9 +77,9 @@ impl SetState {
 /// A platter-set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SetRow {
-    /// How far it has come.
+    /// Its state.
     pub(crate) state: SetState,
-    /// Numbers of the platters and the set, as of its planning.
+    /// Geometry of the platters and the set, as planned.
     pub(crate) geometry: Geometry,
     /// When it was planned.
     pub(crate) created: UnixTime,
@@ -92,12 +93,12 @@ pub(crate) struct SetRow {
     pub(crate) bytes: u64,
     /// User bytes of each redundancy platter.
     pub(crate) redundancy_bytes: u64,
-    /// Bodies whose staged bytes were found damaged when they were written; never released.
+    /// Bodies whose staged bytes were damaged when they were written; never released.
     pub(crate) damaged: Vec<ObjectId>,
 }
 
 impl SetRow {
-    /// All platters with their positions in the set: information platters first.
+    /// Returns all platters with their positions in the set: information platters first.
     pub(crate) fn platters(&self) -> impl Iterator<Item = (u16, PlatterId)> + '_ {
         let redundancy_from = self.geometry.set_information_platters;
         (0..)
@@ -109,69 +110,70 @@ impl SetRow {
 /// A platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlatterRow {
-    /// The set that it is of.
+    /// The set it belongs to.
     pub(crate) set: SetId,
     /// Position in the set: information platters first.
     pub(crate) position: u16,
-    /// Where it is kept.
+    /// The slot where it is kept.
     pub(crate) slot: Option<u32>,
     /// Data bytes, without the file list, which follows them.
     pub(crate) data_bytes: u64,
     /// Bytes of the file list.
     pub(crate) list_bytes: u64,
-    /// Entries in it.
+    /// Number of entries in the file list.
     pub(crate) list_entries: u32,
-    /// Ciphertext bytes on it that rows still name.
+    /// Ciphertext bytes on it that rows still refer to.
     pub(crate) live_bytes: u64,
-    /// Information tracks that this platter alone could not give back when it was verified.
+    /// Information tracks that this platter alone could not give when it was verified.
     pub(crate) unreadable_tracks: Vec<u32>,
 }
 
-/// What the last verification of a platter found.
+/// The result of the last verification of a platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VerificationRow {
-    /// When it was.
+    /// The time of the verification.
     pub(crate) at: UnixTime,
     /// Sectors read.
     pub(crate) sectors: u64,
-    /// Sectors that could not be.
+    /// Sectors that could not be read.
     pub(crate) failed: u64,
-    /// How far the others are from failing, where the medium decodes.
+    /// Margins of the other sectors before they fail, if the medium decodes.
     pub(crate) margins: Option<SectorMargins>,
 }
 
-/// What it found in a track: a byte for each sector, as [`fulgurite_glass::SectorReading`] has it.
+/// The result for a track: a byte for each sector, as [`fulgurite_glass::SectorReading`] defines
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TrackRow(pub(crate) Vec<u8>);
 
 /// One shard of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlanRow {
-    /// Where its body waits.
+    /// The place of its body in the queue.
     pub(crate) place: u64,
     /// The body.
     pub(crate) body_id: ObjectId,
-    /// Bytes of the body's ciphertext.
+    /// Ciphertext bytes of the body.
     pub(crate) body_bytes: u64,
-    /// User byte of the platter.
+    /// Its first user byte on the platter.
     pub(crate) offset: u64,
-    /// Byte of the body's ciphertext.
+    /// Its first byte in the body's ciphertext.
     pub(crate) body_offset: u64,
-    /// How many there are.
+    /// Number of bytes.
     pub(crate) bytes: u64,
     /// Length of its sealed entry in the platter's file list.
     pub(crate) sealed_bytes: u32,
-    /// CRC-64/NVME of the shard as it was written; noted for bodies of more than one shard.
+    /// CRC-64/NVME of the shard as written; recorded for bodies of more than one shard.
     pub(crate) crc: Option<u64>,
 }
 
-/// Where a platter belongs that goes to another site.
+/// The far library of a platter that goes to another site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FarRow {
     /// Name of the library.
     pub(crate) library: String,
-    /// Whether it is there, was read back and is this archive's no longer to keep. Before that it
-    /// is at home.
+    /// Whether it is there and was read back, so that this archive no longer keeps it. Before that
+    /// it is at home.
     pub(crate) is_there: bool,
     /// Bytes of the platter.
     pub(crate) bytes: u64,
@@ -208,17 +210,17 @@ impl Row for TrackRow {
     const VERSION: u8 = 3;
 }
 
-/// The key of a shard of a plan: its platter's position in the set, and its number there.
+/// Returns the key of a shard of a plan: its platter's position in the set, and its number there.
 pub(crate) fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
     KeyWriter::new().fixed(&set.to_bytes()).u16(position).u32(entry).finish()
 }
 
-/// Plan rows of one platter of a set.
+/// Returns the range of the plan rows of one platter of a set.
 pub(crate) fn plan_of(set: SetId, position: u16) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().fixed(&set.to_bytes()).u16(position).finish())
 }
 
-/// The id that is the whole of a key.
+/// Parses a key that is only an id.
 pub(crate) fn id(key: &[u8]) -> Result<[u8; 16]> {
     let mut reader = KeyReader::new(key);
     let id = reader.fixed()?;
@@ -226,12 +228,12 @@ pub(crate) fn id(key: &[u8]) -> Result<[u8; 16]> {
     Ok(id)
 }
 
-/// The key of a slot.
+/// Returns the key of a slot.
 pub(crate) fn slot_key(slot: u32) -> Vec<u8> {
     KeyWriter::new().u32(slot).finish()
 }
 
-/// The row under `key`.
+/// Reads the row under `key`.
 pub(crate) fn get<T: Row>(view: &dyn ReadView, space: Space, key: &[u8]) -> Result<Option<T>> {
     Ok(row::get(view, space, key)?)
 }
@@ -246,7 +248,7 @@ pub(crate) fn put<T: Row>(
     Ok(row::put(tx, space, key, row)?)
 }
 
-/// At most `limit` rows of `range` with their keys, the first ones.
+/// Returns the first rows of `range` with their keys, at most `limit`.
 pub(crate) fn rows_in<T: Row>(
     view: &dyn ReadView,
     space: Space,
@@ -256,14 +258,14 @@ pub(crate) fn rows_in<T: Row>(
     Ok(row::rows_in(view, space, range, limit)?)
 }
 
-/// Rows, and the keys of those that cannot be read, each with what is wrong with it.
+/// Rows, and the keys of unreadable ones with their errors.
 pub(crate) struct Readable<T> {
     pub(crate) rows: Vec<(Vec<u8>, T)>,
     pub(crate) unreadable: Vec<(Vec<u8>, String)>,
 }
 
-/// All rows of a space that can be read. One that cannot is the catalog's damage, which the view is
-/// told, and no reason to do nothing with the others.
+/// Reads all rows of a space that can be read. An unreadable row is reported to the view as damage
+/// of the catalog; the others are still used.
 pub(crate) fn readable<T: Row>(view: &dyn ReadView, space: Space) -> Result<Readable<T>> {
     let mut found = Readable { rows: Vec::new(), unreadable: Vec::new() };
     let all = KeyRange::prefix(b"");
@@ -276,7 +278,7 @@ pub(crate) fn readable<T: Row>(view: &dyn ReadView, space: Space) -> Result<Read
     Ok(found)
 }
 
-/// The row under `key`, or what is wrong with it, of which the view is told.
+/// Reads the row under `key`, or returns the error, which is also reported to the view.
 pub(crate) fn look<T: Row>(
     view: &dyn ReadView,
     space: Space,
@@ -286,12 +288,12 @@ pub(crate) fn look<T: Row>(
     Ok(row::decode_of(view, space, &value).map(Some).map_err(|error| error_chain(&error)))
 }
 
-/// The row in these bytes.
+/// Decodes a row.
 pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
     Ok(row::decode(space, bytes)?)
 }
 
-/// Counts shards that no body needs any more off their platters.
+/// Subtracts shards that no body needs any more from the live bytes of their platters.
 pub(crate) fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
     for shard in shards {
         let key = shard.platter.to_bytes().to_vec();

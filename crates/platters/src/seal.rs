@@ -6,12 +6,13 @@
 //!           rows      files       back whole  chosen    staged bytes given back
 //! ```
 //!
-//! Each arrow ends with one transaction; before it everything it stands on is durable, and every
-//! step can be done again. A body that its platter could not give back stays in the queue and goes
-//! to another platter.
+//! Each arrow ends with one transaction; before it everything it depends on is durable, and every
+//! step is idempotent. A body that its platter could not give back stays in the queue and goes to
+//! another platter.
 //!
-//! A set that cannot go on waits and is tried again (module `troubles`); what failed by its own
-//! fault too often is given up and planned anew (module `anew`). Others go on meanwhile.
+//! A set that cannot go on waits for a retry (module `troubles`); one that failed by its own fault
+//! too often is given up and its bodies are planned again (module `anew`). Other sets go on
+//! meanwhile.
 
 mod anew;
 mod troubles;
@@ -42,7 +43,7 @@ pub use self::troubles::Excluded;
 pub(crate) use self::troubles::Troubles;
 use self::verifying::Verdict;
 
-/// Seals sets. One is enough; the catalog's states keep two from meeting.
+/// Seals sets. One is enough; the states in the catalog keep two from conflicting.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealer {
     given: Arc<Given>,
@@ -54,23 +55,23 @@ pub(crate) struct Sealer {
     progress: Arc<Progress>,
 }
 
-/// What began a pass over all that is to be sealed.
+/// What started a pass of sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The policy, or the end of a wait: what still waits is left alone.
+    /// The policy, or the end of a backoff: sets that still wait are left alone.
     Due,
     /// The operator: nothing waits.
     Order,
 }
 
-/// What is begun or waits.
+/// What is started or waits.
 #[derive(Debug)]
 pub struct UnderWay {
-    /// A set that was begun can go on, or bodies of one that was given up can be planned again.
+    /// A started set can go on, or bodies of one that was given up can be planned again.
     pub is_ready: bool,
-    /// So many wait that no more may begin.
+    /// So many wait that no more may be started.
     pub is_full: bool,
-    /// What is to be left alone.
+    /// What planning has to skip.
     pub excluded: Excluded,
 }
 
@@ -78,24 +79,25 @@ pub struct UnderWay {
 #[derive(Debug)]
 enum End {
     Released(Sealed),
-    /// Its bodies are planned anew, later; why. None are left when all were deleted.
+    /// Its bodies are planned again later, for this reason. `None` when all were deleted and none
+    /// are left.
     GivenUp(Option<PlattersError>),
 }
 
-/// What became of a set's bodies.
+/// The outcome of a set's bodies.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sealed {
     objects: u64,
     bodies: u64,
     bytes: u64,
-    /// Set aside, because staging does not hold what was ingested.
+    /// Set aside, because the staged bytes are not what was ingested.
     damaged: u64,
-    /// Staged still, to go to another platter.
+    /// Still staged, to go to another platter.
     kept: u64,
 }
 
 impl Sealer {
-    /// One that has nothing to do yet.
+    /// Creates a sealer without work.
     pub(crate) fn new(
         given: &Arc<Given>,
         bodies: &Arc<dyn Bodies>,
@@ -114,15 +116,15 @@ impl Sealer {
         }
     }
 
-    /// Finishes sets that were begun, then seals everything staged when this was called. A set that
-    /// cannot go on is left for later, and the error of the first of them returned in the end.
+    /// Finishes sets that were started, then seals everything staged when this was called. A set
+    /// that cannot go on is left for later, and the error of the first one is returned at the end.
     pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
         let started = self.given.passed();
         drop_orphan_plans(&self.given)?;
         self.give_up_unwritable()?;
         let until = self.bodies.backlog()?.last;
         let mut report = SealReport::default();
-        // They may be under way; nobody can tell.
+        // They may be in progress; that cannot be known.
         for (key, _) in rows::readable::<SetRow>(&*self.given.catalog, SETS)?.unreadable {
             report.sets.push(unreadable_set(&key)?);
         }
@@ -140,11 +142,12 @@ impl Sealer {
                 break;
             };
             let released = self.attempt(set, &mut report, &mut failed)?;
-            // What has no room now finds none for the next set either.
+            // If there is no room for this set, there is none for the next one either.
             if released.is_none() && matches!(failed.last(), Some(PlattersError::Full { .. })) {
                 break;
             }
-            // What was set aside is not planned again; a set that only kept bodies would be.
+            // Bodies set aside are not planned again; those of a set that only kept bodies would
+            // be.
             let is_kept = |r: Sealed| r.bodies == 0 && r.bytes == 0 && r.damaged == 0;
             if released.is_some_and(is_kept) {
                 break;
@@ -154,8 +157,8 @@ impl Sealer {
         failed.into_iter().next().map_or(Ok(report), Err)
     }
 
-    /// Takes a set as far as it goes. What stops it is noted; errors that are no set's own end the
-    /// pass.
+    /// Takes a set as far as it goes. Its failure is recorded; errors that are not of one set end
+    /// the pass.
     fn attempt(
         &self,
         set: SetId,
@@ -179,8 +182,7 @@ impl Sealer {
         Ok(None)
     }
 
-    /// Leaves a set that met an error for later, or gives it up when it was its own fault too
-    /// often.
+    /// Leaves a set that failed for later, or gives it up if it failed too often by its own fault.
     fn leave(&self, set: SetId, error: PlattersError) -> Result<PlattersError> {
         let row = self.row(set)?;
         let is_own =
@@ -202,7 +204,7 @@ impl Sealer {
         (self.given.now(), self.given.passed())
     }
 
-    /// Gives a set up, and notes that its bodies wait; what `why` they do.
+    /// Gives up a set, and records that its bodies wait, and `why`. Returns `why`.
     fn abandon(&self, set: SetId, why: Option<PlattersError>) -> Result<Option<PlattersError>> {
         let row = self.row(set)?;
         let (old, new) = self.give_up(set, &row)?;
@@ -258,7 +260,7 @@ impl Sealer {
                     report.sets.push(set_status(&set.to_bytes(), &row)?);
                     report.objects += released.objects;
                     report.bytes += released.bytes;
-                    // Those kept by an earlier set of this seal were planned again for this one;
+                    // Bodies kept by an earlier set of this pass were planned again for this one;
                     // those set aside were not.
                     report.damaged += released.damaged;
                     report.kept_staged = report.damaged + released.kept;
@@ -268,8 +270,8 @@ impl Sealer {
         }
     }
 
-    /// Notes how far the set is, and what is to be done behind it; `before` it so much was done.
-    /// Its tracks are written, and then read back.
+    /// Updates the progress from the state of the set and what is to be done after it; `before` is
+    /// what was done earlier. Its tracks are written, and then read back.
     fn note_progress(&self, row: &SetRow, before: u64) -> Result<()> {
         let mut tracks = 0;
         for (_, platter) in row.platters() {
@@ -290,8 +292,8 @@ impl Sealer {
         Ok(())
     }
 
-    /// Writes all platters of a set. Only what is written whole counts: what an attempt that is cut
-    /// short leaves is scrap, and goes at once, for others may need the room.
+    /// Writes all platters of a set. Only complete ones count: what an interrupted attempt leaves
+    /// is removed at once, because others may need the room.
     pub(crate) fn write(&self, set: SetId, row: &SetRow) -> Result<()> {
         self.scrap(row)?;
         // Raised before the first byte: two attempts never carry the same generation.
@@ -321,15 +323,16 @@ impl Sealer {
         row.platters().try_for_each(|(_, platter)| self.files.scrap(platter))
     }
 
-    /// Every platter was read back and is in its slot. After a crash here as well: the library
-    /// starts with all platters at home.
+    /// Marks the set as stored: every platter was read back and is in its slot. True after a crash
+    /// here as well, because the library starts with all platters at home.
     fn stored(&self, set: SetId) -> Result<()> {
         self.advance(set, |row| row.state = SetState::Stored)?;
         self.given.fail.pass("seal-stored");
         Ok(())
     }
 
-    /// A slot for each platter of a set, no two in one blast zone; the same ones when asked again.
+    /// Returns a slot for each platter of a set, no two in one blast zone; the same ones when
+    /// called again.
     fn slots(&self, platters: &[PlatterId]) -> Result<Vec<SlotIndex>> {
         let mut has: Vec<Option<u32>> = Vec::new();
         for platter in platters {
@@ -366,8 +369,8 @@ impl Sealer {
         Ok(slots)
     }
 
-    /// Points rows at glass and gives staged bytes back, a batch of shards at a time, of as many
-    /// platters as there is room for in it.
+    /// Points rows at glass and frees staged bytes, in batches of shards that cover as many
+    /// platters as fit.
     fn release(&self, set: SetId, row: &SetRow) -> Result<Sealed> {
         let mut total = Sealed::default();
         let mut kept_bodies = BTreeSet::new();
@@ -424,7 +427,7 @@ impl Sealer {
     }
 }
 
-/// What is begun or waits at this time.
+/// Returns what is started or waits at this time.
 pub(crate) fn under_way(given: &Given, troubles: &Troubles) -> Result<UnderWay> {
     let now = given.passed();
     let is_ready = |set: &SetId| !troubles.is_waiting(*set, now);
@@ -435,7 +438,7 @@ pub(crate) fn under_way(given: &Given, troubles: &Troubles) -> Result<UnderWay> 
     })
 }
 
-/// Sets that were begun and are not released. One whose row cannot be read is left as it is.
+/// Returns sets that were started and are not released. One whose row cannot be read is left alone.
 fn unfinished(given: &Given) -> Result<Vec<SetId>> {
     let all = rows::readable::<SetRow>(&*given.catalog, SETS)?.rows;
     all.into_iter()
@@ -444,7 +447,7 @@ fn unfinished(given: &Given) -> Result<Vec<SetId>> {
         .collect()
 }
 
-/// A set that is no more, and whose end nobody explained.
+/// Returns the error of a set that no longer exists, without a known reason.
 fn gone(set: SetId) -> PlattersError {
     PlattersError::Internal { what: format!("set {set} was given up") }
 }
@@ -480,18 +483,18 @@ fn touches(geometry: &fulgurite_glass::Geometry, shard: &PlanRow, tracks: &[u32]
     tracks.iter().any(|track| (first..=last).contains(track))
 }
 
-/// What becomes of shards of a platter that was read back.
+/// What to do with the shards of a platter that was read back.
 #[derive(Debug)]
 struct Fate {
     platter: PlatterId,
     safe: Vec<Placed>,
-    /// Where the bodies of the others wait.
+    /// Places of the bodies of the other shards.
     damaged: Vec<u64>,
     unreadable: Vec<u64>,
 }
 
 impl Fate {
-    /// That of these shards of a platter with unreadable tracks.
+    /// Sorts these shards of a platter by whether they are damaged or touch unreadable tracks.
     fn of(
         row: &SetRow,
         platter: PlatterId,
@@ -512,14 +515,14 @@ impl Fate {
         fate
     }
 
-    /// The bodies of those of the shards that are not safe.
+    /// Returns the bodies of those shards that are not safe.
     fn kept(&self, shards: &[(Vec<u8>, PlanRow)]) -> impl Iterator<Item = ObjectId> {
         let places: BTreeSet<u64> = self.damaged.iter().chain(&self.unreadable).copied().collect();
         let is_kept = move |shard: &&PlanRow| places.contains(&shard.place);
         shards.iter().map(|(_, shard)| shard).filter(is_kept).map(|shard| shard.body_id)
     }
 
-    /// Has it written down, and the platter counts what rows point at.
+    /// Records the outcome, and adds to the platter's live bytes what rows point at.
     fn seal(&self, tx: &mut Transaction<'_>, bodies: &dyn Bodies) -> Result<Released> {
         bodies.kept(tx, &self.damaged, Kept::Damaged)?;
         bodies.kept(tx, &self.unreadable, Kept::Unreadable)?;
@@ -533,7 +536,7 @@ impl Fate {
     }
 }
 
-/// A planned shard, on this platter.
+/// Returns a planned shard as placed on this platter.
 const fn placed(platter: PlatterId, shard: &PlanRow) -> Placed {
     let &PlanRow { place, offset, body_offset, bytes, crc, .. } = shard;
     Placed { place, shard: Shard { platter, offset, body_offset, bytes, crc } }

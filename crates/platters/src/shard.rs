@@ -1,4 +1,4 @@
-//! A piece of a body on a platter, and the checksums that pieces and bodies are compared by.
+//! A piece of a body on a platter, and the checksums of pieces and bodies.
 
 use fulgurite_units::PlatterId;
 use serde::{Deserialize, Serialize};
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 /// A piece of a body's ciphertext on a platter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
-    /// Which platter.
+    /// The platter.
     pub platter: PlatterId,
-    /// User byte of the platter.
+    /// Its first user byte on the platter.
     pub offset: u64,
-    /// Byte of the body's ciphertext.
+    /// Its first byte in the body's ciphertext.
     pub body_offset: u64,
-    /// How many there are.
+    /// Number of bytes.
     pub bytes: u64,
-    /// CRC-64/NVME of the piece as it was written; not known after a recovery.
+    /// CRC-64/NVME of the piece as written; unknown after a recovery.
     pub crc: Option<u64>,
 }
 
 impl Shard {
-    /// Whether both name the same bytes, whatever is known of them.
+    /// Whether both refer to the same bytes, whatever their checksums.
     #[must_use]
     pub fn is_at(&self, other: &Self) -> bool {
         Self { crc: None, ..*self } == Self { crc: None, ..*other }
     }
 }
 
-/// The CRC that a body's ciphertext is kept with, and each piece of it.
+/// Creates the CRC of a body's ciphertext, and of each piece of it.
 #[must_use]
 pub fn cipher_crc() -> crc_fast::Digest {
     crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme)
 }
 
-/// The CRC of a whole body of so many bytes out of its pieces, each an offset, a length and a CRC;
-/// `None` when they do not cover it.
+/// Combines the CRCs of pieces, each an offset, a length and a CRC, into that of a whole body of
+/// `bytes`; `None` when they do not cover it.
 #[must_use]
 pub fn joined_crc(pieces: &[(u64, u64, u64)], bytes: u64) -> Option<u64> {
     let mut pieces = pieces.to_vec();

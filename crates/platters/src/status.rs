@@ -1,5 +1,5 @@
-//! What operators are shown of the glass tier: sets, what sealing did and has trouble with, what
-//! was found of a platter that was read whole.
+//! The status of the glass tier for operators: sets, results and failures of sealing, results of
+//! verification.
 
 use fulgurite_glass::SectorMargins;
 use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
@@ -11,7 +11,7 @@ use crate::{DecodeStatus, FarStatus, PlattersError, Result};
 /// The state of a set whose row cannot be read.
 const UNREADABLE: &str = "unreadable";
 
-/// The glass tier at one moment.
+/// A snapshot of the glass tier.
 #[derive(Clone, Debug)]
 pub struct GlassStatus {
     /// Platter profile of new sets.
@@ -22,20 +22,20 @@ pub struct GlassStatus {
     pub sets: Vec<SetStatus>,
     /// Platters stored.
     pub platters: u64,
-    /// New platters that wait to be verified, or are being verified.
+    /// New platters that wait for verification, or are being verified.
     pub unverified_platters: u64,
-    /// Since when the oldest of them does.
+    /// How long the oldest of them has waited.
     pub unverified_age: Option<Duration>,
-    /// What is wrong when that is longer than the library's policy lets one wait.
+    /// A warning if that is longer than the library's policy allows.
     pub unverified_trouble: Option<String>,
-    /// Bytes of tracks that the sealing under way has done, and those it has to do.
+    /// Bytes of tracks that the current sealing has done, and their total.
     pub seal_bytes: (u64, u64),
-    /// Sets that wait to be tried again, and bodies of sets that were given up, the oldest first.
+    /// Sets that wait for a retry, and bodies of sets that were given up, the oldest first.
     pub seal_troubles: Vec<SealTrouble>,
     /// Sets given up since start.
     pub sets_given_up: u64,
-    /// Sectors that their track brought back since start, tracks that their large group did, and
-    /// tracks that their set did.
+    /// Sectors repaired by their track since start, tracks repaired by their large group, and
+    /// tracks repaired by their set.
     pub repaired: (u64, u64, u64),
     /// Libraries at other sites.
     pub far: Vec<FarStatus>,
@@ -56,18 +56,18 @@ pub struct OnPlatter {
     pub slot: Option<u32>,
 }
 
-/// What sealing has trouble with.
+/// A failure of sealing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealTrouble {
-    /// The set that waits; none for bodies whose set was given up.
+    /// The set that waits; `None` for bodies whose set was given up.
     pub set: Option<SetId>,
-    /// Times in a row that it did not go on.
+    /// Failed tries in a row.
     pub tries: u32,
-    /// Why the last time.
+    /// The error of the last try.
     pub error: String,
-    /// When it began.
+    /// When it first failed.
     pub since: UnixTime,
-    /// Seconds until it is tried again by itself.
+    /// Seconds until the next retry.
     pub retry_seconds: u64,
     /// Ciphertext bytes that wait.
     pub bytes: u64,
@@ -90,8 +90,8 @@ impl std::fmt::Display for SealTrouble {
 pub struct SetStatus {
     /// Its id.
     pub set: SetId,
-    /// `planned`, `written`, `verified`, `stored` or `released`; `unreadable` when the catalog's
-    /// row of it is damaged, of which nothing else is known then.
+    /// `planned`, `written`, `verified`, `stored` or `released`; `unreadable` when its row in the
+    /// catalog is damaged, and then nothing else is known of it.
     pub state: String,
     /// Information platters written.
     pub information_platters: u32,
@@ -101,7 +101,7 @@ pub struct SetStatus {
     pub bytes: u64,
 }
 
-/// What sealing did.
+/// The result of sealing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SealReport {
     /// Sets sealed.
@@ -110,41 +110,41 @@ pub struct SealReport {
     pub objects: u64,
     /// Ciphertext bytes sealed.
     pub bytes: u64,
-    /// Wall seconds.
+    /// Wall-clock seconds.
     pub seconds: f64,
-    /// Bodies that would not survive on their platter, or are damaged, and stay staged.
+    /// Bodies that stay staged because they would not survive on their platter, or are damaged.
     pub kept_staged: u64,
-    /// Those of them whose staged bytes are not what was ingested; they are set aside.
+    /// Bodies among them whose staged bytes are not what was ingested; they are set aside.
     #[serde(default)]
     pub damaged: u64,
 }
 
-/// One platter read whole.
+/// The verification of one platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedPlatter {
-    /// Which.
+    /// The platter.
     pub platter: PlatterId,
-    /// Of which set.
+    /// Its set.
     pub set: SetId,
     /// Sectors read.
     pub sectors: u64,
     /// Sectors that could not be read.
     pub sectors_failed: u64,
-    /// Smallest count of redundancy sectors left in any track.
+    /// Smallest number of redundancy sectors left in any track.
     pub margin_min: u32,
     /// Tracks that needed the large group.
     pub tracks_by_group: u64,
-    /// Tracks that this platter alone cannot give back.
+    /// Tracks that this platter alone cannot give.
     pub tracks_unreadable: u64,
-    /// How far its sectors are from failing, in hundredths of the decoder's effort; nothing where
-    /// the medium does not decode.
+    /// How far its sectors are from failing, in hundredths of the decoder's effort; `None` if the
+    /// medium does not decode.
     #[serde(default)]
     pub sector_margins: Option<SectorMargins>,
-    /// Why it could not be read at all, if so.
+    /// Why it could not be read at all, if it could not.
     pub error: Option<String>,
 }
 
-/// What is shown of a set whose row cannot be read.
+/// Returns the status of a set whose row cannot be read.
 pub(crate) fn unreadable_set(key: &[u8]) -> Result<SetStatus> {
     Ok(SetStatus {
         set: SetId::from_bytes(rows::id(key)?),
@@ -155,7 +155,7 @@ pub(crate) fn unreadable_set(key: &[u8]) -> Result<SetStatus> {
     })
 }
 
-/// What is shown of the set under this key.
+/// Returns the status of the set under this key.
 pub(crate) fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
     let id: [u8; 16] = key.try_into().map_err(|_| PlattersError::Corrupt {
         what: "a set row has a key that is no set id".to_owned(),

@@ -1,4 +1,4 @@
-//! The glass tier in a folder, and bodies in memory that it can be given, for tests.
+//! The glass tier in a folder, with bodies in memory, for tests.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Deref, RangeInclusive};
@@ -44,7 +44,7 @@ pub(crate) fn config() -> GlassConfig {
     }
 }
 
-/// A catalog that counts the plan rows that are read of it.
+/// A catalog that counts reads of plan rows.
 struct Counting<V>(V, Arc<AtomicU64>);
 
 impl<V: Deref<Target: ReadView> + Send + Sync> ReadView for Counting<V> {
@@ -89,7 +89,7 @@ impl KeyValue for Counting<Arc<FjallStore>> {
     }
 }
 
-/// What the glass tier works with in this folder, and the count of plan rows read.
+/// Creates the context of the glass tier in this folder, and the count of plan rows read.
 fn given(
     folder: &Path,
     config: &GlassConfig,
@@ -116,7 +116,7 @@ fn given(
     (Given::new(shared, config).unwrap(), read)
 }
 
-/// A catalog with a library on it and a sealer, without threads of its own.
+/// A catalog with a library and a sealer, without threads of its own.
 pub(crate) struct Bench {
     _dir: tempfile::TempDir,
     pub(crate) given: Arc<Given>,
@@ -132,7 +132,7 @@ impl Bench {
         Self::with_far(0, Vec::new())
     }
 
-    /// One whose sets have so many platters in far libraries.
+    /// Creates one whose sets have this many platters in far libraries.
     pub(crate) fn with_far(far_redundancy: u16, far: Vec<Arc<dyn FarLibrary>>) -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let config = GlassConfig { far_redundancy, ..config() };
@@ -160,12 +160,12 @@ impl Bench {
         self.given.catalog.range(space, &all, Direction::Ascending, 9999).unwrap().len()
     }
 
-    /// Plan rows read since this was asked last.
+    /// Returns the plan rows read since the last call.
     pub(crate) fn plan_rows_read(&self) -> u64 {
         self.plan_rows_read.swap(0, Ordering::Relaxed)
     }
 
-    /// Cuts a platter's file in two: the last half is gone.
+    /// Truncates a platter's file to half its size.
     pub(crate) fn damage(&self, platter: PlatterId) {
         let path = self.files.path(platter);
         let file = std::fs::File::options().write(true).open(&path).unwrap();
@@ -179,7 +179,7 @@ impl Drop for Bench {
     }
 }
 
-/// Bodies in memory, each a file by itself. What a transaction says of them is so at once.
+/// Bodies in memory, each a file by itself. Changes take effect before their transaction commits.
 #[derive(Debug, Default)]
 pub(crate) struct Held(Mutex<State>);
 
@@ -199,7 +199,7 @@ struct Body {
 }
 
 impl Body {
-    /// Bytes from the start that lie on glass without a gap.
+    /// Returns the bytes from the start that lie on glass without a gap.
     fn placed_bytes(&self) -> u64 {
         let next =
             |end, shard: &Shard| if shard.body_offset == end { end + shard.bytes } else { end };
@@ -232,12 +232,12 @@ impl Held {
         self.lock().waiting.retain(|_, body| body.name != name);
     }
 
-    /// Places of bodies that wait, in order.
+    /// Returns the places of waiting bodies, in order.
     pub(crate) fn places(&self) -> Vec<u64> {
         self.lock().waiting.keys().copied().collect()
     }
 
-    /// Bodies that wait no more.
+    /// Returns the number of bodies that no longer wait.
     pub(crate) fn on_glass(&self) -> u64 {
         self.lock().on_glass
     }

@@ -1,4 +1,4 @@
-//! What the last verification of each platter found, sector by sector, in the catalog.
+//! Results of the last verification of each platter, sector by sector, in the catalog.
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, Ticket, Transaction};
@@ -13,21 +13,21 @@ use crate::{Given, PlattersError, Result};
 /// The last verification of a platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Which.
+    /// The platter.
     pub platter: PlatterId,
-    /// When it was.
+    /// The time of the verification.
     pub at: UnixTime,
     /// Sectors read.
     pub sectors: u64,
-    /// Sectors that could not be.
+    /// Sectors that could not be read.
     pub sectors_failed: u64,
-    /// How far the others are from failing, where the medium decodes.
+    /// How far the other sectors are from failing, if the medium decodes.
     pub sector_margins: Option<SectorMargins>,
-    /// Physical tracks of which there is more to say than that all of their sectors were read.
+    /// Physical tracks with more to report than that all of their sectors were read.
     pub tracks: Vec<VerifiedTrack>,
 }
 
-/// A track of it.
+/// A track of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedTrack {
     /// The physical track.
@@ -36,15 +36,15 @@ pub struct VerifiedTrack {
     pub sectors: Vec<VerifiedSector>,
 }
 
-/// A sector of it.
+/// A sector of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VerifiedSector {
     /// It could not be read.
     Lost,
-    /// It was, from a medium that does not decode.
+    /// It was read, from a medium that does not decode.
     Read,
-    /// It was, with so many hundredths of the decoder's effort left.
+    /// It was read, with this many hundredths of the decoder's effort left.
     Margin(u8),
 }
 
@@ -58,7 +58,7 @@ impl From<SectorReading> for VerifiedSector {
     }
 }
 
-/// Forgets what was found of a platter that is no more.
+/// Removes the results for a platter that no longer exists.
 pub(crate) fn forget(given: &Given, platter: PlatterId) -> Result<()> {
     forget_tracks(given, platter)?;
     given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -80,9 +80,8 @@ fn forget_tracks(given: &Given, platter: PlatterId) -> Result<()> {
     }
 }
 
-/// Writes down what was found, in place of what was found before; done when the ticket says so. A
-/// crash in between leaves fewer tracks than there are, and the verification undone: it is done
-/// again.
+/// Replaces the results for a platter; they are durable when the ticket completes. A crash in
+/// between leaves only some of the tracks, and the verification unfinished: it is done again.
 pub(crate) fn note(
     given: &Given,
     platter: PlatterId,
@@ -112,7 +111,7 @@ pub(crate) fn note(
     Ok(given.committer.submit_blocking(commit))
 }
 
-/// What was found, or nothing if the platter was never verified.
+/// Returns the results for a platter, or `None` if it was never verified.
 pub(crate) fn of(given: &Given, platter: PlatterId) -> Result<Option<Verification>> {
     let view = given.catalog.snapshot();
     let Some(row) = rows::get::<VerificationRow>(&*view, VERIFIED, &platter.to_bytes())? else {

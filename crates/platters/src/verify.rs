@@ -1,4 +1,4 @@
-//! Reading platters whole: each on a drive, and later where decoding takes longer than a drive
+//! Reads platters completely: each on a drive, or later where decoding takes longer than a drive
 //! waits.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,35 +18,36 @@ use crate::status::VerifiedPlatter;
 use crate::write_set::glass_error;
 use crate::{PlattersError, Result, verification};
 
-/// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
+/// Pause before a platter that could not be decoded is retried, and interval of checks whether to
+/// stop.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// What a drive found, when it is done.
+/// The result of a drive, once it is done.
 pub(crate) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
 
 /// A platter in its slot, or in a library at another site.
 #[derive(Clone, Debug)]
 pub struct Stored {
     platter: PlatterId,
-    /// None at another site, where no machine of this library is needed for it.
+    /// `None` at another site, where it needs no machine of this library.
     slot: Option<SlotIndex>,
     set: SetId,
     tracks: u32,
     /// Bytes of all its tracks.
     pub bytes: u64,
-    /// Why it cannot be read: the catalog's row of it or of its set is damaged.
+    /// Why it cannot be read: its row in the catalog, or that of its set, is damaged.
     unreadable: Option<String>,
 }
 
 impl Stored {
-    /// A platter of which, or of whose set, the catalog's row cannot be read.
+    /// Creates a platter whose row, or whose set's row, cannot be read.
     fn unreadable(platter: PlatterId, set: SetId, why: String) -> Self {
         let (slot, tracks, bytes, unreadable) = (None, 0, 0, Some(why));
         Self { platter, slot, set, tracks, bytes, unreadable }
     }
 
-    /// What is reported of it when it could not be read.
+    /// Returns the report of a platter that could not be read.
     fn failed(&self, why: String) -> VerifiedPlatter {
         let (sectors, sectors_failed, margin_min, tracks_by_group) = (0, 0, 0, 0);
         VerifiedPlatter {
@@ -63,10 +64,10 @@ impl Stored {
     }
 }
 
-/// A verification under way, with the platter open.
+/// A verification in progress, with the platter open.
 type Reading = (PlatterReader<OpenPlatter>, Verification);
 
-/// Reads platters whole.
+/// Reads platters completely.
 #[derive(Clone, Debug)]
 pub(crate) struct Verifier {
     given: Arc<Given>,
@@ -76,7 +77,7 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// One on this library, which counts what it reads.
+    /// Creates a verifier on this library, which counts what it reads.
     pub(crate) fn new(given: &Arc<Given>, library: &LiveLibrary, progress: &Arc<Progress>) -> Self {
         Self {
             given: Arc::clone(given),
@@ -86,7 +87,8 @@ impl Verifier {
         }
     }
 
-    /// What a drive found, or what is found later where decoding takes longer than a drive waits.
+    /// Returns the result of a drive, or reads the platter later where decoding takes longer than a
+    /// drive waits.
     pub(crate) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
         match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(Err(PlattersError::Undecoded { .. })) => self.read_later(platter),
@@ -100,7 +102,8 @@ impl Verifier {
         }
     }
 
-    /// A drive's work for the verification of a platter. It rests when customers need the drive.
+    /// Returns the work of a drive for the verification of a platter. It pauses when customers need
+    /// the drive.
     pub(crate) fn verification(&self, platter: PlatterId) -> (Verify, Outcome) {
         let outcome = Outcome::default();
         let (verifier, shared) = (self.clone(), Arc::clone(&outcome));
@@ -118,7 +121,7 @@ impl Verifier {
                 }
                 Ok(Some(report)) => Ok(report),
                 Err(error) => {
-                    // Whoever reads it later begins at its first track.
+                    // A later read begins at its first track.
                     part.at(0);
                     Err(error)
                 }
@@ -131,7 +134,7 @@ impl Verifier {
         (Box::new(work), outcome)
     }
 
-    /// Reads a platter on from where it was left; nothing yet when it is to rest.
+    /// Continues a verification; returns `None` if it has to pause.
     fn read_on(
         &self,
         platter: PlatterId,
@@ -167,8 +170,9 @@ impl Verifier {
         PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
     }
 
-    /// Reads a whole platter when its drive is done with it: its images wait for other machines, or
-    /// for another hour. Nobody else can say whether the platter is good, so it is tried for ever.
+    /// Reads a whole platter after its drive is done with it: its images wait for other machines,
+    /// or for another hour. Nothing else can tell whether the platter is good, so it is retried
+    /// forever.
     fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
         let mut part = self.progress.part();
         loop {
@@ -194,7 +198,7 @@ impl Verifier {
         reader.verify(&self.medium, &mut buffer, &mut said).map_err(glass_error(platter))
     }
 
-    /// Reads a stored platter whole again. What is wrong with it is in the report.
+    /// Reads a stored platter completely again. Defects of the platter are in the report.
     pub(crate) fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
         self.given.check_stopping()?;
         if let Some(why) = &stored.unreadable {
@@ -229,7 +233,7 @@ impl Verifier {
             }
             (Ok(()), Some(read)) => read,
             (Err(PlattersError::Stopping), _) => return Err(PlattersError::Stopping),
-            // Of one platter that no machine brings, the others can be verified all the same.
+            // If no machine brings this platter, the others can still be verified.
             (Err(error), _) => Err(error),
             (Ok(()), None) => {
                 Err(PlattersError::Internal { what: "a drive read nothing".to_owned() })
@@ -255,21 +259,21 @@ impl Verifier {
     }
 }
 
-/// Tracks of a platter of this set.
+/// Returns the number of tracks of a platter of this set.
 pub(crate) fn track_count(given: &Given, row: &SetRow, platter: PlatterId) -> Result<u32> {
     let found: Option<PlatterRow> = rows::get(&*given.catalog, PLATTERS, &platter.to_bytes())?;
     let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
     Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
 }
 
-/// Platters that are stored: one, or all.
+/// Returns the stored platters: one, or all.
 pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<Vec<Stored>> {
     let all: rows::Readable<PlatterRow> = rows::readable(&*given.catalog, PLATTERS)?;
     let mut stored = Vec::new();
     for (key, why) in all.unreadable {
         let platter = PlatterId::from_bytes(rows::id(&key)?);
         if only.is_none_or(|only| only == platter) {
-            // Which set it is of the row alone said.
+            // Only the row named its set.
             let set = SetId::from_bytes([0; 16]);
             stored.push(Stored::unreadable(platter, set, damaged_row(&why)));
         }
@@ -284,7 +288,7 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
         if slot.is_none() && !is_far()? {
             continue;
         }
-        // A set under way is verified by its sealing.
+        // A set in progress is verified by its sealing.
         let set = match rows::look::<SetRow>(&*given.catalog, SETS, &row.set.to_bytes())? {
             Ok(set) => set,
             Err(why) => {
@@ -306,17 +310,17 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
     Ok(stored)
 }
 
-/// What is reported of a platter whose row, or that of whose set, is damaged.
+/// Returns the error of a platter whose row, or whose set's row, is damaged.
 fn damaged_row(why: &str) -> String {
     format!("the catalog is damaged: {why}; stop the archive and run `fulgurite recover`")
 }
 
-/// Bytes of each track of a platter.
+/// Returns the bytes of each track of a platter.
 fn track_bytes(reader: &PlatterReader<OpenPlatter>) -> u64 {
     reader.map().geometry().track_image_bytes() as u64
 }
 
-/// What is wrong with the redundancy of a platter that was read whole, if anything.
+/// Returns what is wrong with the redundancy of a platter that was read completely, if anything.
 pub(crate) fn mismatch(report: &VerifyReport) -> Option<String> {
     let tracks = report.mismatched.len();
     (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not fit their data"))

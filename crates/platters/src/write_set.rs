@@ -1,4 +1,4 @@
-//! Writing a planned set: information platters from the bodies that wait, then redundancy platters
+//! Writes a planned set: information platters from the waiting bodies, then redundancy platters
 //! from the information platters.
 //!
 //! ```text
@@ -6,9 +6,9 @@
 //!                    '--(read again, checked)--> redundancy platters --^
 //! ```
 //!
-//! Every platter is a `.part` file until it is sealed and synced; that goes on beside the writing
-//! of others, and is over when the set counts as written. An attempt that is cut short is
-//! scrap: the next one writes the whole set again with the generation raised.
+//! Every platter is a `.part` file until it is sealed and synced. That happens while other platters
+//! are written, and is complete when the set counts as written. An interrupted attempt is
+//! discarded: the next one writes the whole set again with the generation raised.
 
 mod finishing;
 mod redundancy;
@@ -34,7 +34,7 @@ use crate::{
 
 type Writer = PlatterWriter<PlatterFileSink>;
 
-/// The program, as headers name it.
+/// The name of the program in headers.
 const SOFTWARE: &str = concat!("fulgurite ", env!("CARGO_PKG_VERSION"));
 const _: () = assert!(SOFTWARE.len() <= SOFTWARE_BYTES_MAX, "a geometry keeps room for it");
 
@@ -42,14 +42,14 @@ const _: () = assert!(SOFTWARE.len() <= SOFTWARE_BYTES_MAX, "a geometry keeps ro
 #[derive(Debug, Default)]
 struct Pieces {
     bodies: BTreeMap<ObjectId, Written>,
-    /// Plan rows of pieces of bodies that were cut, with their CRCs.
+    /// Plan rows of pieces of split bodies, with their CRCs.
     cut: Vec<(Vec<u8>, PlanRow)>,
 }
 
 /// The pieces of a body that were written.
 #[derive(Debug)]
 struct Written {
-    /// Where the body waits.
+    /// The place of the body in the queue.
     place: u64,
     pieces: Vec<Piece>,
 }
@@ -59,7 +59,7 @@ struct Written {
 struct Piece {
     body_offset: u64,
     bytes: u64,
-    /// `None` when staging could not give its bytes.
+    /// `None` when its staged bytes could not be read.
     crc: Option<u64>,
 }
 
@@ -74,18 +74,18 @@ pub(crate) struct SetWriting<'a> {
     pub(crate) progress: &'a Arc<Progress>,
 }
 
-/// An error of the platter format met while writing.
+/// Converts an error of the platter format while writing.
 pub(crate) fn glass_error(
     platter: PlatterId,
 ) -> impl Fn(fulgurite_glass::GlassError) -> PlattersError {
     move |error| {
         use fulgurite_glass::GlassError;
         let reason = error_chain(&error);
-        // It is not the platter's fault that nobody decodes it.
+        // A failure to decode is not the platter's fault.
         if let GlassError::Medium { .. } = error {
             return PlattersError::Undecoded { platter, reason };
         }
-        // Nor that the disk fails or is full. A file that is too short is the platter's.
+        // Nor is a failing or full disk. A file that is too short is the platter's fault.
         if let GlassError::Io { source, .. } = error
             && source.kind() != std::io::ErrorKind::UnexpectedEof
         {
@@ -97,7 +97,7 @@ pub(crate) fn glass_error(
 }
 
 impl SetWriting<'_> {
-    /// Writes every platter and returns the bodies whose staged bytes are damaged.
+    /// Writes every platter; returns the bodies whose staged bytes are damaged.
     pub(crate) fn run(&self) -> Result<Vec<ObjectId>> {
         let members = self.members()?;
         let pieces = Mutex::<Pieces>::default();
@@ -158,7 +158,7 @@ impl SetWriting<'_> {
         WriteDrive::new().write(Blank::new(platter), header, sink).map_err(glass_error(platter))
     }
 
-    /// Ends a platter, leaves it to be synced and named, and gives what was written to be read.
+    /// Ends a platter, queues it to be synced and named, and returns a reader of what was written.
     fn end(
         &self,
         platter: PlatterId,
@@ -171,7 +171,7 @@ impl SetWriting<'_> {
         Ok(source)
     }
 
-    /// Writes the information platters, as many at a time as there are processors; what was
+    /// Writes the information platters, as many at a time as there are processors; returns what was
     /// written, by position.
     fn write_information(
         &self,
@@ -228,7 +228,7 @@ impl SetWriting<'_> {
         buffer: &mut Vec<u8>,
         pieces: &Mutex<Pieces>,
     ) -> Result<()> {
-        // Deleted since it was planned: its place holds zeros.
+        // Deleted since it was planned: zeros take its place.
         let mut reader = self.bodies.open(shard.place)?;
         let mut is_whole = true;
         let mut crc = cipher_crc();
@@ -236,7 +236,7 @@ impl SetWriting<'_> {
         while done < shard.bytes {
             let now = usize::try_from(shard.bytes - done).unwrap_or(usize::MAX).min(CHUNK_BYTES);
             buffer.resize(now, 0);
-            // One damaged body must not keep the others from glass: zeros go in its place.
+            // One damaged body must not keep the others from glass: zeros take its place.
             let read = reader.as_mut().map(|r| r.read_at(shard.body_offset + done, buffer));
             if let Some(Err(error)) = &read {
                 tracing::error!(body = %shard.body_id, %error, "a staged body cannot be read");
@@ -284,7 +284,7 @@ impl SetWriting<'_> {
 
     fn list_entry(&self, shard: &PlanRow) -> Result<ListEntry> {
         let planned = shard.sealed_bytes as usize;
-        // Nobody shall open the entry of a body that was deleted a moment ago.
+        // The entry of a body that was just deleted must never be opened.
         let entry = self.bodies.entry(shard.place, shard.sealed_bytes)?;
         let sealed = entry.unwrap_or_else(|| vec![0; planned]);
         if sealed.len() != planned {
@@ -339,7 +339,7 @@ impl SetWriting<'_> {
             .try_for_each(|(platter, writer)| self.end(platter, writer, finisher).map(drop))
     }
 
-    /// Notes the CRCs of pieces in the plan, for a later set to compare the whole body.
+    /// Records the CRCs of pieces in the plan, so that a later set can verify the whole body.
     fn note_checksums(&self, mut cut: Vec<(Vec<u8>, PlanRow)>) -> Result<()> {
         cut.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for batch in cut.chunks(ROWS_PER_TRANSACTION_MAX) {
@@ -353,8 +353,8 @@ impl SetWriting<'_> {
         Ok(())
     }
 
-    /// Bodies that still exist and whose bytes, as far as written with this set, are not those of
-    /// their ingest. A body that goes on in a later set is compared there.
+    /// Returns the bodies that still exist and whose bytes, as far as written with this set, are
+    /// not those of their ingest. A body that continues in a later set is verified there.
     fn damaged(&self, bodies: &BTreeMap<ObjectId, Written>) -> Result<Vec<ObjectId>> {
         let mut damaged = Vec::new();
         for Written { place, pieces } in bodies.values() {

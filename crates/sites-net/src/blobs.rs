@@ -1,4 +1,4 @@
-//! Blobs that a node serves, in parts: no message is longer than a part.
+//! Blobs served by a node, in parts: no message is longer than a part.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::wire::{
     CreatePart, Done, Failure, GetPart, GetRequest, Keyed, ListRequest, Meta, MetasReply,
 };
 
-/// Blobs that a node serves.
+/// Client of the blobs that a node serves.
 pub(crate) struct NodeBlobs {
     pub(crate) link: Link,
 }
@@ -29,7 +29,7 @@ fn answered(failure: Option<Failure>) -> Result<(), BlobError> {
     failure.map_or(Ok(()), |failure| Err(blob_error(failure)))
 }
 
-/// What a blob is sent as.
+/// Splits a blob into the parts that are sent.
 pub(crate) fn parts(body: Bytes) -> impl Iterator<Item = Bytes> + Send {
     let starts = (0..body.len()).step_by(PART_BYTES);
     starts.map(move |start| body.slice(start..body.len().min(start + PART_BYTES)))
@@ -120,7 +120,7 @@ impl NodeBlobs {
         called.map_err(|fault| of_blob_read(blob_fault(fault)))
     }
 
-    /// All parts of a blob, which are as long as the first says.
+    /// Assembles all parts of a blob, of the length that the first part states.
     async fn gathered(
         &self,
         number: u64,
@@ -154,7 +154,7 @@ impl NodeBlobs {
         }
     }
 
-    /// The blobs of all messages; nothing is known behind an error.
+    /// Streams the blobs of all messages; after an error nothing more is known.
     fn metas(
         &self,
         number: u64,

@@ -1,5 +1,6 @@
-//! What a node answers about blobs. Their bytes are held whole while they are written or read, as
-//! stores take and give them, and of all that are held there is a bound: who comes with more waits.
+//! A node's answers about blobs. Blobs are buffered whole while they are written or read, as the
+//! stores' interface requires. The total of all buffers is limited; further calls wait
+//! (back-pressure).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::wire::{
     CreatePart, Done, Failure, GetPart, GetRequest, Keyed, ListRequest, Meta, MetasReply,
 };
 
-/// Parts of a blob, the first of which says how many bytes come.
+/// Parts of a blob; the first one states the length.
 pub(crate) type Parts = Pin<Box<dyn Stream<Item = Result<GetPart, Status>> + Send>>;
 
 impl Served {
@@ -30,7 +31,7 @@ impl Served {
         Ok((self.stores.blobs(false).await?, key))
     }
 
-    /// Room for so many bytes of a blob.
+    /// Reserves buffer space for this many bytes of a blob.
     async fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Failure> {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         if length > BLOB_BYTES_MAX {
@@ -62,7 +63,7 @@ impl Served {
             body.extend_from_slice(&part.bytes);
         }
         if body.len() < length {
-            // Whoever writes is gone: nothing is written of half a blob.
+            // The writer is gone: half a blob is not written.
             return Err(Status::invalid_argument("fewer bytes came than were said"));
         }
         let created = blobs.create(&key, body.freeze()).await;
@@ -75,7 +76,7 @@ impl Served {
                 let length = body.len() as u64;
                 let first = GetPart { length, ..GetPart::default() };
                 let rest = parts(body).map(move |bytes| {
-                    // Room for it is held as long as there are parts to come.
+                    // The buffer space is held until the last part.
                     let _held = &room;
                     Ok(GetPart { bytes, ..GetPart::default() })
                 });
@@ -88,7 +89,7 @@ impl Served {
         })
     }
 
-    /// A blob, or bytes of it, and the room that it takes.
+    /// Reads a blob, or bytes of it, with the buffer space that it takes.
     async fn held_blob(
         &self,
         GetRequest { key, start, end }: GetRequest,
@@ -102,7 +103,7 @@ impl Served {
         let room = self.room(bytes).await?;
         let body = blobs.get(&key, range).await.map_err(told::of_blob)?;
         if body.len() as u64 > bytes {
-            // Blobs are written once: this one was removed and written anew meanwhile.
+            // Blobs are immutable: this one was removed and written again meanwhile.
             let cause = Cause::new("the blob was replaced while it was read");
             return Err(told::of_blob(BlobError::Unavailable(cause)));
         }
@@ -142,13 +143,13 @@ impl Served {
             Ok((blobs, prefix)) => {
                 let before = UnixTime::from_millis(before_ms);
                 tokio::spawn(async move {
-                    // It ends when nobody hears it any more.
+                    // It ends when the receiver is gone.
                     let _ = send_metas(&*blobs, prefix.as_ref(), before, &send).await;
                 });
             }
             Err(failure) => {
                 let reply = MetasReply { metas: Vec::new(), failure: Some(failure) };
-                // There is room for one.
+                // The channel has room for one.
                 let _ = send.try_send(Ok(reply));
             }
         }
@@ -158,7 +159,7 @@ impl Served {
 
 type Unheard = mpsc::error::SendError<Result<MetasReply, Status>>;
 
-/// Sends what is known of blobs, in messages that are not too long.
+/// Sends metadata of blobs, in messages of limited length.
 async fn send_metas(
     blobs: &dyn Blob,
     prefix: Option<&Key>,

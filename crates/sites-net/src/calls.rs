@@ -1,4 +1,4 @@
-//! The calls of proto/node.proto, for who makes them.
+//! Client side of the calls of proto/node.proto.
 //!
 //! Not here: what they are for.
 
@@ -27,11 +27,11 @@ pub(crate) const HEAD: &str = "/fulgurite.site.v1.Node/Head";
 pub(crate) const DELETE: &str = "/fulgurite.site.v1.Node/Delete";
 pub(crate) const LIST: &str = "/fulgurite.site.v1.Node/List";
 
-/// All of them.
+/// All calls.
 pub(crate) const CALLS: [&str; 12] =
     [OPEN, STEP, READ, CAS, REMOVE, ERASE, SCAN, CREATE, GET, HEAD, DELETE, LIST];
 
-/// Who calls.
+/// A gRPC client.
 #[derive(Clone, Debug)]
 pub(crate) struct Client(Grpc<Channel>);
 
@@ -43,7 +43,7 @@ impl Client {
         Self(grpc.max_encoding_message_size(WIRE_BYTES_MAX))
     }
 
-    /// One question and one answer. The node gives it up when nobody waits for it any more.
+    /// Sends one request and returns the answer. The node cancels the call if nobody waits for it.
     pub(crate) async fn unary<Q, A>(
         &mut self,
         path: &'static str,

@@ -1,9 +1,9 @@
-//! A connection to a node: to who it has to be, or none.
+//! An authenticated connection to a node.
 //!
-//! TCP and TLS are made here, so that it is known which of them failed and why; a connection is
-//! used until it ends and never made again behind the caller's back. That a node refuses a
-//! certificate is heard only when something is read: TLS 1.3 lets a client begin before it was
-//! looked at.
+//! TCP and TLS are set up here, so that it is known which of them failed and why. A connection is
+//! used until it ends, and is never reopened behind the caller's back. A client learns only from
+//! its first read that a node refuses its certificate: TLS 1.3 lets a client start before the
+//! server has checked it.
 
 use std::io;
 use std::pin::Pin;
@@ -27,13 +27,13 @@ use crate::tls::{TlsFiles, connector};
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoConnection {
-    /// It passes, perhaps.
+    /// A transient failure, perhaps.
     Away(String),
-    /// It stays so until somebody does something.
+    /// A permanent failure: it lasts until somebody acts.
     Refused(String),
 }
 
-/// What a connection ended with, if it was an alert of TLS.
+/// The TLS alert that ended a connection, if any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alert(Arc<Mutex<Option<String>>>);
 
@@ -43,14 +43,14 @@ impl Alert {
     }
 }
 
-/// Connects to `at`, whose certificate has to have `name`.
+/// Connects to `at`, whose certificate must have `name`.
 pub(crate) async fn dial(
     at: &str,
     name: &str,
     files: &TlsFiles,
 ) -> Result<(Channel, Alert), NoConnection> {
     let refused = |what: String| NoConnection::Refused(what);
-    // Read anew each time: certificates are replaced before they end.
+    // Read again each time: certificates are replaced before they expire.
     let tls = connector(files).map_err(|error| {
         refused(format!("certificates of this side: {}", fulgurite_units::error_chain(&error)))
     })?;
@@ -80,13 +80,13 @@ pub(crate) async fn dial(
     }
 }
 
-/// Has a socket send at once, and end when nobody confirms what it sent.
+/// Makes a socket send without delay, and close if sent data is not acknowledged in time.
 pub(crate) fn ready(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     SockRef::from(socket).set_tcp_user_timeout(Some(UNCONFIRMED_MAX))
 }
 
-/// What it means that a connection ended before anything was answered.
+/// Interprets the end of a connection before anything was answered.
 pub(crate) fn ended(at: &str, alert: &Alert, why: &str) -> NoConnection {
     match alert.heard() {
         Some(alert) => NoConnection::Refused(format!(
@@ -97,7 +97,7 @@ pub(crate) fn ended(at: &str, alert: &Alert, why: &str) -> NoConnection {
     }
 }
 
-/// Why a handshake failed.
+/// Interprets a failed handshake.
 fn shaken(at: &str, name: &str, error: &io::Error) -> NoConnection {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
     match inner {
@@ -117,7 +117,7 @@ fn shaken(at: &str, name: &str, error: &io::Error) -> NoConnection {
     }
 }
 
-/// A stream that keeps the alert with which it ended.
+/// A stream that records the alert that ended it.
 struct Watched {
     stream: TlsStream<TcpStream>,
     alert: Alert,

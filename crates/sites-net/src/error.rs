@@ -1,10 +1,10 @@
-//! What can go wrong when a node begins, with what its operator needs to act.
+//! Errors of starting a node, with what its operator needs to act.
 
 use std::path::{Path, PathBuf};
 
 use fulgurite_units::ErrorKind;
 
-/// A node cannot begin.
+/// A node cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
@@ -27,7 +27,7 @@ pub enum NodeError {
 pub type Result<T, E = NodeError> = std::result::Result<T, E>;
 
 impl NodeError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,27 +1,27 @@
-//! Nodes at sites: a program beside the table and the blobs of a site, which does for proposers
-//! elsewhere what would take them several trips (design note 0033).
+//! Nodes at sites: a program next to the table and the blobs of a site. For remote proposers it
+//! executes in one round trip what would otherwise take several (design note 0033).
 //!
 //! ```text
 //!  proposer                      between sites                     node        store
-//!  NodeTable -- link -- dial == gRPC over TLS, both sides == server - served -> Table
-//!  NodeBlobs --'                 show a certificate                  ' bodies -> Blob
+//!  NodeTable -- link -- dial == gRPC over mutual TLS ==== server - served -> Table
+//!  NodeBlobs --'                                                 ' bodies -> Blob
 //!
-//!  a step of a row      one trip: the node reads, steps and writes, again if others were faster
-//!  a call of a store    one trip each
+//!  a step of a row      one round trip: the node reads, steps and writes, and retries on conflicts
+//!  a call of a store    one round trip each
 //! ```
 //!
 //! ```text
 //! nodes     opens `node://` addresses       server   connections of a node
-//! table     a table that a node serves      served   what is answered about rows
-//! blobs     blobs that a node serves        bodies   what is answered about blobs
-//! link      connections, lost answers       service  calls, for who answers
-//! dial      one connection                  stores   what a node serves
-//! calls     calls, for who makes them       told     errors of stores over the wire
-//! wire      messages                        tls      who is who
+//! table     a table that a node serves      served   answers about rows
+//! blobs     blobs that a node serves        bodies   answers about blobs
+//! link      connections, lost answers       service  server side of the calls
+//! dial      one connection                  stores   the stores of a node
+//! calls     client side of the calls        told     errors of stores over the wire
+//! wire      messages                        tls      mutual authentication
 //! ```
 //!
-//! A node keeps nothing: any number of them may stand at one site, and one that is lost is begun
-//! anew. Not here: what rows mean (`fulgurite_geo`), and stores (`fulgurite_sites`).
+//! A node is stateless: any number of them may serve one site, and a lost one is simply restarted.
+//! Not here: what rows mean (`fulgurite_geo`), and stores (`fulgurite_sites`).
 
 mod blobs;
 mod bodies;

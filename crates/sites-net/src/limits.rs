@@ -1,4 +1,4 @@
-//! Every bound of nodes by name, and the relations between them.
+//! Limits of nodes, and the relations between them.
 
 use std::time::Duration;
 
@@ -8,57 +8,58 @@ use fulgurite_sites::limits::{
     ROW_BYTES_MAX,
 };
 
-/// The version that is spoken, which both ends have to speak.
+/// Version of the protocol, which must be the same at both ends.
 pub const VERSION: u32 = 1;
-/// Bytes of one message of gRPC.
+/// Maximum bytes of one gRPC message.
 pub const WIRE_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a blob in one message.
+/// Maximum bytes of a blob in one message.
 pub const PART_BYTES: usize = 1 << 20;
-/// Bytes of rows in one message of a scan, but for the last of them.
+/// A message of a scan ends once its rows have this many bytes.
 pub const ROWS_BYTES: usize = 1 << 20;
-/// Blobs of which one message of a list tells.
+/// Maximum number of blobs in one message of a list.
 pub const METAS: usize = 256;
-/// Messages of a scan or a list that wait to be sent.
+/// Queue length for messages of a scan or a list.
 pub const REPLIES_WAITING: usize = 2;
-/// Bytes of blobs that a node holds at once; who comes with more waits.
+/// Maximum bytes of blobs that a node buffers at once; further calls wait (back-pressure).
 pub const BODIES_BYTES_MAX: usize = 512 << 20;
-/// Those bytes are counted in pieces of this size.
+/// Unit in which those bytes are counted.
 pub const BODIES_UNIT: usize = 1 << 10;
-/// Calls that a node works at, at once; others wait.
+/// Maximum number of concurrent calls of a node; others wait.
 pub const CALLS_MAX: usize = 1024;
-/// Connections that a node takes, and those that have not shown a certificate yet. A burst of
-/// thousands of those, which say nothing, is through in seconds, and handshakes between
-/// continents get through beside it.
+/// Limits of a node's connections, and of those that have not shown a certificate yet. A burst of
+/// thousands of silent ones clears within seconds, and handshakes between continents complete
+/// meanwhile.
 pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
     strangers: 256,
     protected: Duration::from_millis(250),
     within: CONNECT_WITHIN,
     peers: 1024,
 };
-/// Calls on one connection.
+/// Maximum number of concurrent calls per connection.
 pub const STREAMS_MAX: u32 = 256;
-/// Bytes that are sent on a stream before who reads has said that it has read some: a blob of more
-/// takes another trip. A fragment of a map's usual chunks, of 4 MiB, is within it.
+/// Flow control window of a stream: bytes in flight before the receiver acknowledges them; a larger
+/// blob takes another round trip. A fragment of a default chunk, of 4 MiB, fits.
 pub const WINDOW_BYTES: u32 = 8 << 20;
-/// The same of all streams of a connection, which is the memory that one may cost beside bodies:
-/// as many fragments as a program reads or writes ahead.
+/// Flow control window of a connection, over all its streams. It is the memory that a connection
+/// may take besides blob buffers: as many fragments as a program reads or writes ahead.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 * WINDOW_BYTES;
-/// Bytes of a file of certificates or of a key.
+/// Maximum bytes of a certificate or key file.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
-/// Tries of a step whose answer was lost, or which could not be sent.
+/// Maximum tries of a step that could not be sent, or whose answer was lost.
 pub const TRIES_MAX: u32 = 4;
-/// The longest rest after the first such try; it doubles with each.
+/// Base of the maximum backoff between these tries, which doubles with each.
 pub const REST_MIN: Duration = Duration::from_millis(50);
-/// A step, with all its tries, may take so long; then nobody knows what became of it.
+/// Timeout of a step, with all its tries; after that its outcome is unknown.
 pub const STEP_WITHIN: Duration = ANSWER_WITHIN;
-/// A connection on which nothing comes is asked whether it is one.
+/// Heartbeat interval: an idle connection is probed after this time.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// It is given up when the other end's machine does not confirm for so long what was sent to it. An
-/// answer may take longer: the question waits behind all that was to be sent before it.
+/// A connection is closed if the other machine does not acknowledge sent data within this time
+/// (TCP). An answer may take longer: the request queues behind all data that is sent before it.
 pub const UNCONFIRMED_MAX: Duration = Duration::from_secs(5);
-/// For the answer of a machine that confirms, and says nothing: as long as a blob may take.
+/// Heartbeat timeout, for a peer that acknowledges data but does not answer: as long as a blob may
+/// take.
 pub const ANSWER_OF_LIFE: Duration = BLOB_WITHIN;
-/// A node that is told to stop waits so long for calls that are under way.
+/// How long a stopping node waits for running calls.
 pub const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 const _: () = assert!(2 * ROW_BYTES_MAX + KEY_BYTES_MAX < WIRE_BYTES_MAX, "a row and a conflict");

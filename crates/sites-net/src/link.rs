@@ -1,13 +1,13 @@
-//! The way to one store of a node: a connection that is made when it is needed, and of each call
-//! what is known when it was not answered.
+//! Link to one store of a node: a connection that is opened on demand. For a call without an
+//! answer, the error states whether it may have been executed.
 //!
 //! ```text
 //! no connection -- dial, Open: version, store --> connection -- call --> answer
 //!       ^                                            |
-//!       '---------------- it ended -----------------'   a call that was sent: nobody knows
+//!       '---------------- it ended -----------------'   a call that was sent: outcome unknown
 //! ```
 //!
-//! Not here: what is asked.
+//! Not here: the calls themselves.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::tls::TlsFiles;
 use crate::told::{blob_error, is_missing, is_not_served, is_stranger, table_error};
 use crate::wire::{Failure, OpenReply, OpenRequest};
 
-/// Which store of a node.
+/// A store of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Table,
@@ -48,25 +48,25 @@ impl Part {
     }
 }
 
-/// Why nothing can be asked.
+/// Why no call can be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NoLink {
     /// There is no connection.
     No(NoConnection),
-    /// The node has no such store now.
+    /// The node has no such store at the moment.
     Store(Failure),
 }
 
-/// A call that was not answered.
+/// A call without an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     /// It did not arrive.
     NotSent(NoLink),
-    /// It may have.
+    /// It may have arrived.
     Lost(String),
 }
 
-/// The way to one store of a node.
+/// Link to one store of a node.
 #[derive(Debug)]
 pub(crate) struct Link {
     place: NodePlace,
@@ -79,7 +79,7 @@ pub(crate) struct Link {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the connection that is, or was last.
+    /// Number of the current connection, or of the last one.
     number: u64,
     live: Option<Client>,
     failed: Option<(Instant, NoLink)>,
@@ -96,8 +96,8 @@ impl Link {
         Self { place, files, part, dialing, state, caps }
     }
 
-    /// Connects, and has the node open the store. That the node is away is no error unless it is to
-    /// make the store: it is asked again with each call.
+    /// Connects, and makes the node open the store. An unreachable node is no error, unless it is
+    /// to create the store: each call tries to connect again.
     pub(crate) async fn open(&self, may_create: bool) -> Result<(), OpenError> {
         match self.connected(may_create).await {
             Ok(_) => Ok(()),
@@ -130,12 +130,12 @@ impl Link {
         }
     }
 
-    /// What the table can do, once the node has said so.
+    /// Returns the capabilities of the table, once the node has sent them.
     pub(crate) fn caps(&self) -> Option<TableCaps> {
         self.caps.get().copied()
     }
 
-    /// A connection, and its number.
+    /// Returns a connection and its number.
     pub(crate) async fn client(&self) -> Result<(u64, Client), NoLink> {
         self.connected(false).await
     }
@@ -149,13 +149,14 @@ impl Link {
         if let Some(live) = self.live() {
             return Ok(live);
         }
-        // Who waited while another failed would wait as long again for the same.
+        // A caller that waited for another's failed attempt would wait just as long for the same
+        // result.
         if let Some((when, error)) = &self.state().failed
             && *when >= asked
         {
             return Err(error.clone());
         }
-        // To make a store takes longer than to find one.
+        // Creating a store takes longer than finding one.
         let within = if may_create { ANSWER_WITHIN } else { CONNECT_WITHIN };
         let dialed = timeout(within, self.dial(may_create)).await.unwrap_or_else(|_| {
             let why = format!("the node at {} does not answer in time", self.place.at);
@@ -185,7 +186,7 @@ impl Link {
         Some((state.number, state.live.clone()?))
     }
 
-    /// The connection of this number has ended.
+    /// Records that the connection with this number has ended.
     fn over(&self, number: u64) {
         let mut state = self.state();
         if state.number == number {
@@ -211,8 +212,8 @@ impl Link {
         Ok(client)
     }
 
-    /// Has one question answered. What was not sent is sent once more when it was a connection that
-    /// had ended meanwhile.
+    /// Sends one request and returns its answer. If it was not sent because the connection had
+    /// ended meanwhile, it is sent once more.
     pub(crate) async fn unary<Q, A>(
         &self,
         path: &'static str,
@@ -246,7 +247,7 @@ impl Link {
         format!("the node at {} did not answer within {} s", self.place.at, within.as_secs())
     }
 
-    /// What a status that is none of the store means.
+    /// Interprets a status that does not come from the store.
     pub(crate) fn fault(&self, number: u64, status: &Status) -> Fault {
         let at = &self.place.at;
         if status.code() == Code::Unimplemented {
@@ -263,7 +264,7 @@ impl Link {
     }
 }
 
-/// What the table can do that a node opened; of blobs nothing is said.
+/// Returns the capabilities of a table that a node opened; blobs have none.
 pub(crate) fn opened(at: &str, reply: &OpenReply) -> Result<TableCaps, NoLink> {
     if reply.version != VERSION {
         let theirs =
@@ -290,7 +291,7 @@ fn other_version(at: &str, theirs: &str) -> NoLink {
     )))
 }
 
-/// Whether it was not sent since the connection had ended before.
+/// Whether the request was not sent because the connection had already ended.
 fn was_not_connected(status: &Status) -> bool {
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
@@ -323,7 +324,7 @@ fn blob_not_sent(error: NoLink) -> BlobError {
     match error {
         NoLink::No(NoConnection::Away(why)) => BlobError::Unavailable(Cause::new(why)),
         NoLink::No(NoConnection::Refused(why)) => BlobError::Denied(Cause::new(why)),
-        // That the store is not there says nothing about a blob.
+        // A missing store says nothing about a blob.
         NoLink::Store(failure) => match blob_error(failure) {
             BlobError::NotFound | BlobError::Exists | BlobError::Unknown(_) => {
                 BlobError::Unavailable(Cause::new("the node's store cannot be opened"))
@@ -333,7 +334,7 @@ fn blob_not_sent(error: NoLink) -> BlobError {
     }
 }
 
-/// The error of a table whose call was not answered.
+/// Returns the table error of a call without an answer.
 pub(crate) fn table_fault(fault: Fault) -> TableError {
     match fault {
         Fault::NotSent(error) => not_sent(error),
@@ -341,7 +342,7 @@ pub(crate) fn table_fault(fault: Fault) -> TableError {
     }
 }
 
-/// The error of blobs of which a call was not answered.
+/// Returns the blob error of a call without an answer.
 pub(crate) fn blob_fault(fault: Fault) -> BlobError {
     match fault {
         Fault::NotSent(error) => blob_not_sent(error),
@@ -349,12 +350,12 @@ pub(crate) fn blob_fault(fault: Fault) -> BlobError {
     }
 }
 
-/// Of something that changes nothing: when nobody knows about it, it was not done.
+/// Maps the error of a call without effects: an unknown outcome becomes not done.
 pub(crate) fn of_read(error: TableError) -> TableError {
     if let TableError::Unknown(cause) = error { TableError::Unavailable(cause) } else { error }
 }
 
-/// The same of blobs.
+/// The same for blobs.
 pub(crate) fn of_blob_read(error: BlobError) -> BlobError {
     if let BlobError::Unknown(cause) = error { BlobError::Unavailable(cause) } else { error }
 }

@@ -1,4 +1,4 @@
-//! Nodes as an opener of sites reaches them.
+//! Connects an opener of sites to nodes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::blobs::NodeBlobs;
 use crate::link::{Link, Part};
 use crate::table::NodeTable;
 
-/// Reaches nodes by gRPC.
+/// Connects to nodes by gRPC.
 #[derive(Clone)]
 pub struct NetNodes {
     rests: Arc<dyn Rests>,
@@ -22,7 +22,7 @@ impl std::fmt::Debug for NetNodes {
 }
 
 impl NetNodes {
-    /// The lengths of rests between tries are drawn from `entropy`.
+    /// Creates a connector; backoffs between tries are drawn from `entropy`.
     #[must_use]
     pub fn new(entropy: Entropy) -> Self {
         Self { rests: Arc::new(RuntimeRests::new(entropy)) }

@@ -1,6 +1,6 @@
-//! What a node answers about rows: each call of its table, and whole transactions.
+//! A node's answers about rows: each call to its table, and whole transactions.
 //!
-//! Not here: who may ask, and blobs ([`crate::bodies`]).
+//! Not here: authentication, and blobs ([`crate::bodies`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,17 +24,17 @@ use crate::wire::{
     RowReply, RowsReply, ScanRequest, StepReply, StepRequest,
 };
 
-/// Rows of one message of a scan at most.
+/// Maximum number of rows in one message of a scan.
 const ROWS: usize = fulgurite_sites::limits::PAGE_ROWS;
 
-/// What answers.
+/// State of a node.
 pub(crate) struct Served {
     pub(crate) stores: Opened,
     rests: Arc<dyn Rests>,
     entropy: Entropy,
-    /// Calls that are worked at.
+    /// Limits concurrent calls.
     pub(crate) working: Semaphore,
-    /// Bytes of blobs that are held.
+    /// Limits the bytes of buffered blobs.
     pub(crate) held: Arc<Semaphore>,
     counts: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -65,7 +65,7 @@ impl Served {
         }
     }
 
-    /// A call came.
+    /// Counts a call.
     pub(crate) fn count(&self, call: &'static str) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(call).or_default() += 1;
     }
@@ -197,13 +197,13 @@ impl Served {
         match begun.await {
             Ok((table, prefix, after)) => {
                 tokio::spawn(async move {
-                    // It ends when nobody hears it any more.
+                    // It ends when the receiver is gone.
                     let _ = send_rows(&*table, prefix.as_ref(), after, &send).await;
                 });
             }
             Err(failure) => {
                 let reply = RowsReply { rows: Vec::new(), failure: Some(failure) };
-                // There is room for one.
+                // The channel has room for one.
                 let _ = send.try_send(Ok(reply));
             }
         }
@@ -214,7 +214,7 @@ impl Served {
 type Sender<T> = mpsc::Sender<Result<T, Status>>;
 type Unheard<T> = mpsc::error::SendError<Result<T, Status>>;
 
-/// Sends the rows of a scan, in messages that are not too long.
+/// Sends the rows of a scan, in messages of limited length.
 async fn send_rows(
     table: &dyn Table,
     prefix: Option<&Key>,

@@ -1,8 +1,8 @@
-//! A node at an address: who connects shows a certificate before anything is read of it.
+//! A node at an address. Clients must show a certificate before anything else of them is read.
 //!
-//! Connections and handshakes have bounds, and a handshake has a time: a client that shows no
-//! certificate takes no room of those that do (`fulgurite_accept`). When it is stopped, no more
-//! calls are taken, and those under way have a while to end. Not here: what is answered
+//! Connections and handshakes are limited in number, and handshakes in time: a client without a
+//! certificate takes no room from those with one (`fulgurite_accept`). A node that is stopped
+//! accepts no more calls, and gives running ones some time to end. Not here: the answers
 //! ([`crate::served`]).
 
 use std::collections::BTreeMap;
@@ -37,15 +37,15 @@ use crate::stores::Stores;
 use crate::tls::NodeTls;
 use crate::{NodeError, Result};
 
-/// What a node is begun with.
+/// Options to start a node.
 pub struct NodeOptions {
-    /// Where it answers.
+    /// Its listening socket.
     pub listener: TcpListener,
-    /// Its certificate, and whose it believes.
+    /// Its certificate, and the CA that it trusts.
     pub tls: NodeTls,
-    /// What it serves.
+    /// The stores that it serves.
     pub stores: Arc<dyn Stores>,
-    /// What nonces of rows and lengths of rests are drawn from.
+    /// Source of row nonces and of backoffs.
     pub entropy: Entropy,
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Debug for NodeOptions {
     }
 }
 
-/// A node that answers.
+/// A running node.
 pub struct Node {
     address: SocketAddr,
     served: Arc<Served>,
@@ -70,10 +70,10 @@ impl std::fmt::Debug for Node {
 }
 
 impl Node {
-    /// Begins. Its stores are opened when they are first asked for.
+    /// Starts a node. Its stores are opened on first use.
     ///
     /// # Errors
-    /// When it cannot be known where it answers.
+    /// If its address cannot be determined.
     pub fn start(options: NodeOptions) -> Result<Self> {
         let NodeOptions { listener, tls, stores, entropy } = options;
         let address = listener.local_addr();
@@ -90,23 +90,23 @@ impl Node {
         Ok(Self { address, served, stop, tasks: vec![accept, answer] })
     }
 
-    /// Where it answers.
+    /// The address that it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Calls that came, by their names in proto/node.proto.
+    /// Returns the number of calls received, by their names in proto/node.proto.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<&'static str, u64> {
         let name = |call: &'static str| call.rsplit('/').next().unwrap_or(call);
         self.served.counts().into_iter().map(|(call, count)| (name(call), count)).collect()
     }
 
-    /// Takes no more calls, has those under way end, and closes all connections.
+    /// Stops accepting calls, lets running ones end, and closes all connections.
     pub fn stop(self) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            // Nobody else has the other end.
+            // The receivers may be gone already.
             let _ = self.stop.send(true);
             for task in self.tasks {
                 let abort = task.abort_handle();
@@ -118,12 +118,12 @@ impl Node {
     }
 }
 
-/// What a peer does before anything is read of it.
+/// Returns the handshake that precedes any read from a peer.
 fn handshake(tls: NodeTls) -> Handshake<TlsStream<TcpStream>> {
     Arc::new(move |socket| {
         let tls = tls.clone();
         Box::pin(async move {
-            // Without it answers wait for more to be sent with them, and who is gone is noticed
+            // Otherwise answers are delayed to be sent with others, and a lost peer is noticed
             // later.
             let _ = ready(&socket);
             tls.acceptor.accept(socket).await.map_err(|error| error.to_string())
@@ -137,7 +137,7 @@ async fn answer(
     mut stopping: watch::Receiver<bool>,
 ) {
     let stopped = async move {
-        // Its sender is gone only when it is to stop.
+        // The sender is dropped only to stop the node.
         let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
     };
     let incoming = ReceiverStream::new(incoming)
@@ -154,7 +154,7 @@ async fn answer(
     }
 }
 
-/// A connection whose peer has shown a certificate.
+/// A connection to an authenticated peer.
 struct Shown {
     stream: TlsStream<TcpStream>,
     _room: PeerRoom,

@@ -1,6 +1,6 @@
-//! The calls of proto/node.proto, for who answers.
+//! Server side of the calls of proto/node.proto.
 //!
-//! Not here: what is answered ([`crate::served`]).
+//! Not here: the answers ([`crate::served`]).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,7 +24,7 @@ use crate::wire::{
     StepRequest,
 };
 
-/// Who answers.
+/// The gRPC service.
 #[derive(Clone)]
 pub(crate) struct Calls(pub(crate) Arc<Served>);
 
@@ -53,7 +53,7 @@ impl tower::Service<http::Request<Body>> for Calls {
     }
 }
 
-/// A call with one question and one answer.
+/// A call with one request and one answer.
 macro_rules! unary {
     ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
         let call = tower::service_fn(move |asked: Request<$question>| {
@@ -64,7 +64,7 @@ macro_rules! unary {
     }};
 }
 
-/// A call with one question and many answers.
+/// A call with one request and a stream of answers.
 macro_rules! answers {
     ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
         let call = tower::service_fn(move |asked: Request<$question>| {

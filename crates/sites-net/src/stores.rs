@@ -1,5 +1,5 @@
-//! The stores that a node serves, which it opens when it is first asked for them: a node may begin
-//! before its table is made, and before its database is there.
+//! The stores that a node serves. They are opened on first use: a node may start before its table
+//! is created, and before its database is up.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::told;
 use crate::wire::Failure;
 use crate::{NodeError, Result};
 
-/// Opens what a node serves.
+/// Opens the stores of a node.
 #[async_trait]
 pub trait Stores: Send + Sync {
-    /// Its table, made if it is not there and `may_create`; none if it serves none.
+    /// Opens its table, and creates it if it is missing and `may_create`; none if it serves none.
     async fn table(&self, may_create: bool) -> Option<Result<Arc<dyn Table>, OpenError>>;
 
-    /// Its blobs, in the same way.
+    /// Opens its blobs in the same way.
     async fn blobs(&self, may_create: bool) -> Option<Result<Arc<dyn Blob>, OpenError>>;
 }
 
-/// Stores that have addresses.
+/// Stores with addresses.
 #[derive(Debug)]
 pub struct AddressedStores {
     opener: Opener,
@@ -30,10 +30,10 @@ pub struct AddressedStores {
 }
 
 impl AddressedStores {
-    /// A table, blobs, or both.
+    /// Serves a table, blobs, or both.
     ///
     /// # Errors
-    /// When neither is named, or one is that of another node.
+    /// If neither is given, or one is the address of another node.
     pub fn new(opener: Opener, table: Option<Address>, blobs: Option<Address>) -> Result<Self> {
         let refuse = |what: &str| Err(NodeError::Stores { what: what.to_owned() });
         if table.is_none() && blobs.is_none() {
@@ -57,7 +57,7 @@ impl Stores for AddressedStores {
     }
 }
 
-/// Stores, each opened once.
+/// Stores that are opened once each.
 pub(crate) struct Opened {
     stores: Arc<dyn Stores>,
     table: Mutex<Option<Arc<dyn Table>>>,

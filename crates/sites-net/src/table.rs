@@ -1,4 +1,4 @@
-//! A table that a node serves, and transactions that the node does beside it.
+//! A table served by a node, with transactions that the node executes next to it.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::wire::{
     ScanRequest, StepReply, StepRequest,
 };
 
-/// What a table can do of which nobody has said anything yet.
+/// Minimum capabilities, assumed of a table until the node has stated them.
 const LEAST: TableCaps = TableCaps {
     max_row: ROW_BYTES_MAX,
     cond_delete: false,
@@ -32,7 +32,7 @@ const LEAST: TableCaps = TableCaps {
     scan_order: false,
 };
 
-/// A table that a node serves.
+/// Client of the table that a node serves.
 pub(crate) struct NodeTable {
     pub(crate) link: Link,
     pub(crate) rests: Arc<dyn Rests>,
@@ -120,7 +120,7 @@ impl NodeTable {
         called.map_err(|fault| of_read(table_fault(fault)))
     }
 
-    /// The rows of all messages; nothing is known behind an error.
+    /// Streams the rows of all messages; after an error nothing more is known.
     fn rows(
         &self,
         number: u64,
@@ -161,8 +161,8 @@ fn keyed(keyed: KeyedRow) -> Result<(Key, Row), TableError> {
 
 #[async_trait]
 impl Beside for NodeTable {
-    /// The question is told again when its answer was lost: it is the answer to a lost one that the
-    /// row is read again for, at the node, and a step knows its own effect.
+    /// Sends the query again if its answer was lost. The node then reads the row again, and a step
+    /// recognizes its own effect, so the query is idempotent.
     async fn transact(&self, key: &Key, question: Bytes) -> Result<Asked, TransactError> {
         let mut tries = Tries { key, sent: None, trips: 0 };
         let late = self.link.late(STEP_WITHIN);
@@ -175,7 +175,7 @@ impl Beside for NodeTable {
     }
 }
 
-/// How often a question was told, and what became of it when that is not known.
+/// How often a query was sent, and what is known of tries with an unknown outcome.
 struct Tries<'a> {
     key: &'a Key,
     sent: Option<String>,
@@ -183,7 +183,7 @@ struct Tries<'a> {
 }
 
 impl Tries<'_> {
-    /// What is known at the end, when the last try failed so.
+    /// Returns the final error after the last try failed with this one.
     fn ended(&self, error: TableError) -> TransactError {
         let key = self.key.clone();
         match (&self.sent, error.certainty()) {
@@ -203,7 +203,7 @@ impl NodeTable {
                 StepRequest { key: tries.key.as_str().to_owned(), question: question.clone() };
             tries.trips += 1;
             let error = match self.link.unary::<_, StepReply>(STEP, asked, ANSWER_WITHIN).await {
-                // Of a lost one before it, this answer tells as well.
+                // This answer also covers an earlier try whose answer was lost.
                 Ok(reply) => return self.judged(tries, reply),
                 Err(Fault::Lost(why)) => {
                     let error = TableError::Unavailable(Cause::new(why.clone()));
@@ -223,7 +223,7 @@ impl NodeTable {
     fn judged(&self, tries: &Tries<'_>, reply: StepReply) -> Result<Bytes, TransactError> {
         let answer = transacted(tries.key, reply);
         let Some(lost) = &tries.sent else { return answer };
-        // Nothing of this one was written, and of the one before nobody knows.
+        // This try wrote nothing, but the outcome of the earlier one is unknown.
         answer.map_err(|error| TransactError::Unknown {
             key: tries.key.clone(),
             cause: Cause::new(format!("{lost}; and then {error}")),

@@ -1,4 +1,4 @@
-//! What needs no socket: messages, versions, errors over the wire.
+//! Tests without sockets: messages, versions, errors over the wire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::stores::Stores;
 use crate::told;
 use crate::wire::{Keyed, OpenReply, OpenRequest, StepReply, StepRequest};
 
-/// A table in memory, and no blobs.
+/// A table in memory, without blobs.
 struct Rows(MemoryTable);
 
 #[async_trait]
@@ -105,7 +105,7 @@ async fn nothing_is_opened_in_another_version() {
     let said = format!("{refused:?}");
     assert!(said.contains("speaks version 2 (release 9.9.9)"), "{said}");
     assert!(said.contains("run the same release at both ends"), "{said}");
-    // What it does not serve it says.
+    // It reports what it does not serve.
     let reply = served.open(asked(VERSION, 2)).await.unwrap();
     let failure = reply.failure.unwrap();
     assert!(told::is_not_served(&failure) && failure.what.contains("no blobs"), "{failure:?}");
@@ -173,7 +173,7 @@ fn errors_of_stores_come_back_as_they_were() {
     ] {
         assert_eq!(told::transacted(&key(), told::of_transact(error.clone())), Err(error));
     }
-    // What this program does not know may have happened.
+    // An outcome that this program does not know counts as unknown.
     let newer = StepReply { ended: 77, ..StepReply::default() };
     let error = told::transacted(&key(), newer).unwrap_err();
     assert!(matches!(error, TransactError::Unknown { .. }), "{error}");

@@ -1,8 +1,8 @@
-//! Who is who: both sides show a certificate of one authority. That of a node has the name that its
-//! address asks for among its subject alternative names; that of whoever asks has to be allowed for
-//! clients, and its name is not looked at.
+//! Mutual TLS: both sides show a certificate of the same CA. The certificate of a node must contain
+//! the name in its address as a subject alternative name. The certificate of a client must be
+//! allowed for client authentication; its name is ignored.
 //!
-//! TLS 1.3 only. Keys are never shown. Not here: what is said inside.
+//! TLS 1.3 only. Keys are never shown. Not here: the protocol inside.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::limits::FILE_BYTES_MAX;
 use crate::{NodeError, Result};
 
-/// The protocol that is spoken inside.
+/// The protocol inside (ALPN).
 const ALPN: &[u8] = b"h2";
 
 /// Files of certificates and of a key, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The authority of nodes and of those who ask them.
+    /// CA certificates of nodes and their clients.
     pub ca: PathBuf,
-    /// The certificate of this process, and those between it and the authority.
+    /// The certificate of this process, followed by its intermediate certificates.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// The certificate and the key of a node, and whom it answers.
+/// The certificate and the key of a node, and the clients that it trusts.
 #[derive(Clone)]
 pub struct NodeTls {
     pub(crate) acceptor: TlsAcceptor,
@@ -45,11 +45,10 @@ impl std::fmt::Debug for NodeTls {
 }
 
 impl NodeTls {
-    /// Reads them.
+    /// Reads the files.
     ///
     /// # Errors
-    /// When a file cannot be read or has not what it is to have, or certificate and key are no
-    /// pair.
+    /// If a file cannot be read or has the wrong contents, or certificate and key do not match.
     pub fn read(files: &TlsFiles) -> Result<Self> {
         let chain = certificates(&files.certificate)?;
         let names = chain.first().map(names_of).transpose()?.unwrap_or_default();
@@ -67,14 +66,14 @@ impl NodeTls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(accepts)), names })
     }
 
-    /// DNS names that the certificate has.
+    /// Returns the DNS names in the certificate.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 }
 
-/// What connects to nodes, with these files as they are now.
+/// Returns a TLS connector for nodes, from the current contents of these files.
 pub(crate) fn connector(files: &TlsFiles) -> Result<TlsConnector> {
     let mut connects = rustls::ClientConfig::builder_with_provider(Arc::new(
         rustls::crypto::ring::default_provider(),
@@ -102,7 +101,7 @@ fn roots(path: &Path) -> Result<RootCertStore> {
     Ok(roots)
 }
 
-/// The text of a file that is not longer than one of its kind can be.
+/// Reads a file, unless it is longer than a file of its kind can be.
 fn text(path: &Path) -> Result<Vec<u8>> {
     let length = std::fs::metadata(path).map_err(NodeError::read(path))?.len();
     if length > FILE_BYTES_MAX {

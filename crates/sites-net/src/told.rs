@@ -1,7 +1,7 @@
-//! Errors of stores over the wire and back: whoever asks has the error that it would have had of
-//! the store itself, and with it what is known of the call.
+//! Errors of stores over the wire and back: the client gets the error that the store itself would
+//! have returned, including what is known of the call.
 //!
-//! Not here: calls that were not answered ([`crate::link`]).
+//! Not here: calls without an answer ([`crate::link`]).
 
 use std::time::Duration;
 
@@ -42,17 +42,17 @@ fn too_large(bytes: usize) -> Failure {
     Failure { number: Some(bytes as u64), ..failure(TOO_LARGE, "") }
 }
 
-/// A store that may not be asked now, for a reason of the node.
+/// Returns the failure of a store that cannot be used now, for a reason of the node.
 pub(crate) fn unavailable(what: impl Into<String>) -> Failure {
     failure(UNAVAILABLE, what)
 }
 
-/// What is not served.
+/// Returns the failure for a store that is not served.
 pub(crate) fn not_served(what: impl Into<String>) -> Failure {
     failure(NOT_SERVED, what)
 }
 
-/// A question that makes no sense: whoever asks is another program.
+/// Returns the failure for an invalid request: the client is a different program.
 pub(crate) fn senseless(what: &dyn std::error::Error) -> Failure {
     failure(DENIED, error_chain(what))
 }
@@ -65,7 +65,7 @@ pub(crate) fn row_of(row: wire::Row) -> Row {
     Row { bytes: row.bytes, tag: Tag::new(row.tag) }
 }
 
-/// An error of a table as it travels.
+/// Encodes a table error.
 pub(crate) fn of_table(error: TableError) -> Failure {
     match error {
         TableError::Conflict(there) => Failure { row: there.map(row), ..failure(CONFLICT, "") },
@@ -80,7 +80,7 @@ pub(crate) fn of_table(error: TableError) -> Failure {
     }
 }
 
-/// The error that a table answered with.
+/// Decodes a table error.
 pub(crate) fn table_error(failure: Failure) -> TableError {
     let Failure { kind, what, number, row } = failure;
     let cause = || Cause::new(what.clone());
@@ -96,7 +96,7 @@ pub(crate) fn table_error(failure: Failure) -> TableError {
     }
 }
 
-/// An error of blobs as it travels.
+/// Encodes a blob error.
 pub(crate) fn of_blob(error: BlobError) -> Failure {
     match error {
         BlobError::NotFound => failure(NOT_FOUND, ""),
@@ -111,7 +111,7 @@ pub(crate) fn of_blob(error: BlobError) -> Failure {
     }
 }
 
-/// The error that blobs answered with.
+/// Decodes a blob error.
 pub(crate) fn blob_error(failure: Failure) -> BlobError {
     let Failure { kind, what, number, .. } = failure;
     let cause = || Cause::new(what.clone());
@@ -127,7 +127,7 @@ pub(crate) fn blob_error(failure: Failure) -> BlobError {
     }
 }
 
-/// A transaction that did not come to its end, as it travels.
+/// Encodes the error of a transaction.
 pub(crate) fn of_transact(error: TransactError) -> StepReply {
     let (ended, failure) = match error {
         TransactError::Unavailable { cause, .. } => {
@@ -146,12 +146,12 @@ pub(crate) fn of_transact(error: TransactError) -> StepReply {
     StepReply { ended, answer: bytes::Bytes::new(), failure: Some(failure) }
 }
 
-/// What a node did not begin, as it travels.
+/// Encodes the failure of a transaction that a node did not start.
 pub(crate) fn not_begun(failure: Failure) -> StepReply {
     StepReply { ended: ENDED_REFUSED, answer: bytes::Bytes::new(), failure: Some(failure) }
 }
 
-/// The answer of a node, or the error that it answered with.
+/// Decodes the answer of a node, or the error that it answered with.
 #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else there is was refused")]
 pub(crate) fn transacted(key: &Key, reply: StepReply) -> Result<bytes::Bytes, TransactError> {
     let key = key.clone();
@@ -172,7 +172,7 @@ pub(crate) fn transacted(key: &Key, reply: StepReply) -> Result<bytes::Bytes, Tr
     })
 }
 
-/// A store that could not be opened, as it travels.
+/// Encodes the error of a store that could not be opened.
 #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else is wrong is the node's affair")]
 pub(crate) fn of_open(error: &OpenError) -> Failure {
     match error {
@@ -187,17 +187,17 @@ pub(crate) fn of_open(error: &OpenError) -> Failure {
     }
 }
 
-/// Whether there is no such store yet.
+/// Whether the store does not exist yet.
 pub(crate) const fn is_missing(failure: &Failure) -> bool {
     failure.kind == MISSING
 }
 
-/// Whether the node has no such store.
+/// Whether the node does not serve the store.
 pub(crate) const fn is_not_served(failure: &Failure) -> bool {
     failure.kind == NOT_SERVED
 }
 
-/// Whether what is there is none of ours: nothing that passes.
+/// Whether the place holds something that is not ours: a permanent failure.
 pub(crate) const fn is_stranger(failure: &Failure) -> bool {
     failure.kind == STRANGER
 }

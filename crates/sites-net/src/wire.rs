@@ -1,11 +1,11 @@
 //! The messages of proto/node.proto in Rust, field by field.
 //!
-//! Not here: what their numbers mean ([`crate::told`]).
+//! Not here: the meaning of their numbers ([`crate::told`]).
 
 use prost::Message;
 use prost::bytes::Bytes;
 
-/// What is wrong.
+/// An error.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Failure {
     #[prost(uint32, tag = "1")]
@@ -27,21 +27,21 @@ pub(crate) struct Row {
     pub(crate) tag: Bytes,
 }
 
-/// It was done, or what is wrong.
+/// Success or an error.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Done {
     #[prost(message, optional, tag = "1")]
     pub(crate) failure: Option<Failure>,
 }
 
-/// A row or a blob.
+/// The key of a row or a blob.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Keyed {
     #[prost(string, tag = "1")]
     pub(crate) key: String,
 }
 
-/// What is going to be asked.
+/// The store that a client wants to use.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct OpenRequest {
     #[prost(uint32, tag = "1")]
@@ -52,7 +52,7 @@ pub(crate) struct OpenRequest {
     pub(crate) may_create: bool,
 }
 
-/// What there is to be asked.
+/// What the node serves.
 #[derive(Clone, PartialEq, Message)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct OpenReply {
@@ -83,7 +83,7 @@ pub(crate) struct StepRequest {
     pub(crate) question: Bytes,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StepReply {
     #[prost(uint32, tag = "1")]
@@ -103,7 +103,7 @@ pub(crate) struct RowReply {
     pub(crate) row: Option<Row>,
 }
 
-/// A row that is written on a condition.
+/// A conditional write of a row.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CasRequest {
     #[prost(string, tag = "1")]
@@ -114,7 +114,7 @@ pub(crate) struct CasRequest {
     pub(crate) bytes: Bytes,
 }
 
-/// The tag of what was written.
+/// The new tag.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CasReply {
     #[prost(message, optional, tag = "1")]
@@ -123,7 +123,7 @@ pub(crate) struct CasReply {
     pub(crate) tag: Bytes,
 }
 
-/// A row that is removed on a condition.
+/// A conditional removal of a row.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RemoveRequest {
     #[prost(string, tag = "1")]
@@ -132,7 +132,7 @@ pub(crate) struct RemoveRequest {
     pub(crate) tag: Bytes,
 }
 
-/// Rows that are asked for.
+/// A scan of rows.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ScanRequest {
     #[prost(string, optional, tag = "1")]
@@ -159,7 +159,7 @@ pub(crate) struct RowsReply {
     pub(crate) failure: Option<Failure>,
 }
 
-/// A part of a blob that is written; the first says what comes.
+/// A part of a blob to write; the first one states its key and length.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CreatePart {
     #[prost(string, tag = "1")]
@@ -170,7 +170,7 @@ pub(crate) struct CreatePart {
     pub(crate) bytes: Bytes,
 }
 
-/// A blob, or bytes of it.
+/// A read of a blob, or of bytes of it.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct GetRequest {
     #[prost(string, tag = "1")]
@@ -181,7 +181,7 @@ pub(crate) struct GetRequest {
     pub(crate) end: Option<u64>,
 }
 
-/// A part of a blob that is read; the first says what comes.
+/// A part of a blob that was read; the first one states the length.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct GetPart {
     #[prost(uint64, tag = "1")]
@@ -192,7 +192,7 @@ pub(crate) struct GetPart {
     pub(crate) failure: Option<Failure>,
 }
 
-/// What is known of a blob.
+/// Metadata of a blob.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Meta {
     #[prost(string, tag = "1")]
@@ -203,7 +203,7 @@ pub(crate) struct Meta {
     pub(crate) written_ms: u64,
 }
 
-/// The same of some blobs.
+/// Metadata of some blobs.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct MetasReply {
     #[prost(message, repeated, tag = "1")]
@@ -212,7 +212,7 @@ pub(crate) struct MetasReply {
     pub(crate) failure: Option<Failure>,
 }
 
-/// Blobs that are asked for.
+/// A listing of blobs.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ListRequest {
     #[prost(string, optional, tag = "1")]

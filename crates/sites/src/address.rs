@@ -1,4 +1,4 @@
-//! Addresses of sites, as URLs, parsed once into what may be asked of them.
+//! Addresses of sites as URLs, parsed once into a checked type.
 //!
 //! ```text
 //! dir:///path
@@ -11,8 +11,8 @@
 //! node://host:port/name?ca=..&cert=..&key=..
 //! ```
 //!
-//! No secret stands in an address: it names the environment variable that has one. So an address
-//! may be shown, logged and stored.
+//! An address contains no secret, only the name of the environment variable that has it. So it may
+//! be shown, logged and stored.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,11 +23,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use crate::Key;
 use crate::limits::PREFIX_BYTES_MAX;
 
-/// What is written as it is.
+/// Characters that are percent-encoded: all but alphanumerics and these.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'/').remove(b':').remove(b',');
 
-/// What kind of store an address is of.
+/// Kind of store that an address names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Directory,
@@ -40,7 +40,7 @@ pub(crate) enum Scheme {
     Node,
 }
 
-/// Names of schemes, what each has where a host stands, and which options it takes.
+/// Names of the schemes, what each has as its host, and the options it takes.
 const SCHEMES: [(Scheme, &str, &str, &[&str]); 8] = [
     (Scheme::Directory, "dir", "nothing", &[]),
     (Scheme::Memory, "mem", "a name", &[]),
@@ -76,16 +76,16 @@ pub struct Address {
     pub(crate) user: Option<String>,
     /// Bucket, name or hosts.
     pub(crate) host: String,
-    /// Without slashes around it, but for a directory, which begins with one.
+    /// Without surrounding slashes, except for a directory, which begins with one.
     pub(crate) path: String,
     pub(crate) options: BTreeMap<String, String>,
 }
 
-/// A text that is no address: what is wrong, where in it, and what to do.
+/// An invalid address: what is wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place} of the address of a site: {what}; {remedy}")]
 pub struct AddressError {
-    /// Which part of the address.
+    /// The part of the address.
     pub place: String,
     /// What is wrong with it.
     pub what: String,
@@ -93,7 +93,7 @@ pub struct AddressError {
     pub remedy: String,
 }
 
-/// An error about a part of an address.
+/// Returns an error about a part of an address.
 pub(crate) fn refuse(
     place: impl Into<String>,
     what: impl Into<String>,
@@ -103,29 +103,29 @@ pub(crate) fn refuse(
 }
 
 impl Address {
-    /// The directory that it names, if it names one.
+    /// Returns the directory that it names, if it names one.
     #[must_use]
     pub fn directory(&self) -> Option<&std::path::Path> {
         (self.scheme == Scheme::Directory).then(|| std::path::Path::new(&self.path))
     }
 
-    /// The address of a directory.
+    /// Returns the address of a directory.
     ///
     /// # Errors
-    /// When its name is no text, or it is not named from the root.
+    /// If its path is not UTF-8, or is not absolute.
     pub fn of_directory(directory: &std::path::Path) -> Result<Self, AddressError> {
         let text = directory.to_str().unwrap_or_default();
         let path = utf8_percent_encode(text, ENCODED);
         format!("dir://{path}").parse()
     }
 
-    /// Whether a node is asked, which may serve a table, blobs, or both.
+    /// Whether it names a node, which may serve a table, blobs, or both.
     #[must_use]
     pub const fn is_node(&self) -> bool {
         matches!(self.scheme, Scheme::Node)
     }
 
-    /// An option, if it is there.
+    /// Returns the value of an option, if it is set.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name).map(String::as_str)
     }
@@ -166,7 +166,7 @@ impl FromStr for Address {
     }
 }
 
-/// What stands before the path. A password is refused, and not shown.
+/// Splits what precedes the path into user and host. A password is rejected and not shown.
 fn user_and_host(scheme: Scheme, text: &str) -> Result<(Option<String>, String), AddressError> {
     let Some((user, host)) = text.rsplit_once('@') else {
         return Ok((None, decoded("the host", text)?));
@@ -255,7 +255,7 @@ fn options_of(
                 [] => format!("{scheme}:// takes none"),
                 some => format!("{scheme}:// takes {}", some.join(", ")),
             };
-            // Not the name: it may be a secret that stands at a wrong place.
+            // Do not show the name: it may be a misplaced secret.
             return Err(refuse("the options", what, remedy));
         }
         let place = format!("the option {name}");

@@ -1,36 +1,36 @@
-//! Who stands beside a table: a program at the same site that does a whole transaction there, so
-//! that it takes one trip between sites and not one for each call of the table.
+//! Remote transactions: a program at the site of a table executes a whole transaction there. That
+//! takes one round trip between sites, not one for each call to the table.
 //!
 //! ```text
 //! here             between sites             there
-//! question ------------ one ------------> read -> decide -> write if unchanged, again if not
-//! answer   <---------- trip -------------   |
+//! query    ------------ one ------------> read -> decide -> write if unchanged, again if not
+//! answer   <------- round trip ----------   |
 //! ```
 //!
-//! What is asked and answered is bytes here: what rows mean is the affair of those who ask and of
-//! those who answer. A question may be told twice when its answer was lost, so that a decision has
-//! to know its own effect again, as in [`crate::transact()`].
+//! Queries and answers are opaque bytes here; only the sender and the receiver know what rows mean.
+//! A query may arrive twice if its answer was lost, so a decision must recognize its own effect, as
+//! in [`crate::transact()`].
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::{Key, TransactError};
 
-/// Does whole transactions on rows of a table, where the table is.
+/// Executes whole transactions on rows of a table, next to the table.
 #[async_trait]
 pub trait Beside: Send + Sync {
-    /// Has the question decided on the row under `key`, and written.
+    /// Executes a query on the row under `key`, and writes the result.
     ///
     /// # Errors
-    /// [`TransactError`], which says whether something may have been written.
+    /// [`TransactError`], which states whether something may have been written.
     async fn transact(&self, key: &Key, question: Bytes) -> Result<Asked, TransactError>;
 }
 
-/// What came of a question.
+/// Result of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The answer.
     pub answer: Bytes,
-    /// Trips that it took.
+    /// Round trips that it took.
     pub trips: u32,
 }

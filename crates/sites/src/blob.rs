@@ -1,7 +1,7 @@
-//! Blobs: bytes that are written once under a key, read whole or in part, and removed.
+//! Blobs: bytes that are written once under a key, read in whole or in part, and removed.
 //!
-//! That a blob is not there is a statement about data, and is believed only when the store made it:
-//! a store that does not answer, or that is not the one it was, has said nothing.
+//! Absence of a blob is a statement about data, and is only believed if the store itself makes it.
+//! A store that does not answer, or that has been swapped for another, states nothing.
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ use futures::stream::BoxStream;
 
 use crate::{BlobError, Key};
 
-/// What is known of a blob without reading it.
+/// Metadata of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobMeta {
     /// Its key.
     pub key: Key,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: ByteCount,
     /// When it was written, by the store's clock.
     pub written: UnixTime,
@@ -26,33 +26,33 @@ pub struct BlobMeta {
 /// Blobs under keys.
 #[async_trait]
 pub trait Blob: Send + Sync {
-    /// Writes a blob that is not there. That it is there already with the same bytes is no error:
-    /// it is a write that is made again.
+    /// Writes a new blob. If it exists with the same bytes, that is no error, so a retry is
+    /// idempotent.
     ///
     /// # Errors
-    /// [`BlobError::Exists`] when it is there with other bytes, and others.
+    /// [`BlobError::Exists`] if it exists with other bytes, and others.
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError>;
 
-    /// The blob, or these bytes of it.
+    /// Reads the blob, or these bytes of it.
     ///
     /// # Errors
-    /// [`BlobError::NotFound`] when the store says that there is none, [`BlobError::Corrupt`] when
-    /// it gives fewer bytes than were asked for, and others.
+    /// [`BlobError::NotFound`] if the store states that it does not exist, [`BlobError::Corrupt`]
+    /// if the store returns fewer bytes than requested, and others.
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError>;
 
-    /// What is known of it.
+    /// Reads its metadata.
     ///
     /// # Errors
     /// As [`Self::get`].
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError>;
 
-    /// Removes it, or does nothing when there is none.
+    /// Removes it, or does nothing if it does not exist.
     ///
     /// # Errors
-    /// When it may still be there.
+    /// If it may still exist.
     async fn delete(&self, key: &Key) -> Result<(), BlobError>;
 
-    /// Blobs below `prefix`, or all, that were written before `before`, in no order.
+    /// Lists blobs below `prefix`, or all, that were written before `before`, in no order.
     fn list(
         &self,
         prefix: Option<&Key>,

@@ -1,22 +1,22 @@
-//! Random bytes and rests, which are handed in: nothing here draws entropy or reads a clock.
+//! Random bytes and backoff, which are injected: nothing here draws entropy or reads a clock.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-/// Draws 16 bytes that nobody can guess: tags are made of them, and the length of rests.
+/// Draws 16 unpredictable bytes, for tags and for the length of backoffs.
 #[derive(Clone)]
 pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
 
 impl Entropy {
-    /// What draws them. No value may come twice in the life of a table.
+    /// Creates a source. No value may repeat during the life of a table.
     #[must_use]
     pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
         Self(Arc::new(draw))
     }
 
-    /// Draws.
+    /// Draws a value.
     #[must_use]
     pub fn draw(&self) -> [u8; 16] {
         (self.0)()
@@ -29,22 +29,22 @@ impl std::fmt::Debug for Entropy {
     }
 }
 
-/// What lets time pass between two tries.
+/// Waits between two tries (backoff).
 #[async_trait]
 pub trait Rests: Send + Sync {
-    /// Rests for a time between nothing and `at_most`, another each time, so that those who met
-    /// once do not meet again.
+    /// Waits for a random time up to `at_most`. The jitter keeps writers that collided once from
+    /// colliding again.
     async fn rest(&self, at_most: Duration);
 }
 
-/// Rests by the runtime's clock.
+/// Backoff by the runtime's clock.
 #[derive(Clone, Debug)]
 pub struct RuntimeRests {
     entropy: Entropy,
 }
 
 impl RuntimeRests {
-    /// Rests whose lengths are drawn from `entropy`.
+    /// Creates a backoff whose lengths are drawn from `entropy`.
     #[must_use]
     pub const fn new(entropy: Entropy) -> Self {
         Self { entropy }
@@ -60,7 +60,7 @@ impl Rests for RuntimeRests {
     }
 }
 
-/// Goes on at once, for tests and simulations that have no time.
+/// Does not wait, for tests and simulations without time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRests;
 

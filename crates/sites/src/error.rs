@@ -1,8 +1,8 @@
-//! What can go wrong with tables, blobs and addresses, and above all: whether it happened or not.
+//! Errors of tables, blobs and addresses, and above all: whether the call took effect.
 //!
-//! Of every failure one of three things is known ([`Certainty`]): the store said no; the store
-//! never did it; or nobody knows. Whoever merges the last two loses acknowledged writes or repeats
-//! them.
+//! Every failure is one of three kinds ([`Certainty`]): the store refused; the store never executed
+//! it; or the outcome is unknown. Code that confuses the last two loses acknowledged writes or
+//! repeats them.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,24 +14,23 @@ use crate::key::Key;
 use crate::limits::CAUSE_BYTES_MAX;
 use crate::row::Row;
 
-/// What is known of a call that failed.
+/// What is known of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// The store looked and refused: nothing changed, and the same call is refused again.
+    /// The store checked and refused: nothing changed, and a retry is refused again.
     Refused,
-    /// The store was not reached, or did not begin: nothing changed, and the call may be made
-    /// again.
+    /// The store was not reached, or did not start: nothing changed, and the call may be retried.
     NotDone,
-    /// It may have happened, or may still happen.
+    /// It may have taken effect, or may still.
     Unknown,
 }
 
-/// Why, in the store's words. Never a secret.
+/// The reason, in the store's words. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause(String);
 
 impl Cause {
-    /// These words, cut to a length that fits a log.
+    /// Creates a cause, truncated to a length that fits a log.
     #[must_use]
     pub fn new(what: impl Into<String>) -> Self {
         let mut what = what.into();
@@ -50,39 +49,39 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A call of a table failed.
+/// Failure of a table call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The row is not the one that was expected; with it, if the store says what is there. Without,
-    /// it may be gone as well.
+    /// The row is not the expected one. Contains the current row if the store returns it; if not,
+    /// there may be none.
     #[error("the row is not the one that was expected")]
     Conflict(Option<Row>),
-    /// Nobody knows whether it happened: it was sent, and no answer came that says so.
+    /// The outcome is unknown: it was sent, and no answer states what happened.
     #[error("nobody knows what became of the call: {0}")]
     Unknown(Cause),
-    /// It did not happen: it was not sent, or refused before anything changed.
+    /// It was not executed: it was not sent, or refused before anything changed.
     #[error("the table cannot be asked now: {0}")]
     Unavailable(Cause),
-    /// It did not happen: the store has too much to do, and may say until when.
+    /// It was not executed: the store is overloaded, and may state when to retry.
     #[error("the table has too much to do")]
     Throttled(Option<Duration>),
-    /// A row of so many bytes is too long for the table.
+    /// A row of this many bytes is too long for the table.
     #[error("a row of {0} bytes is too long for the table")]
     TooLarge(usize),
-    /// The store does not allow it to whoever we are to it.
+    /// The store does not permit it with our credentials.
     #[error("the table refuses access: {0}")]
     Denied(Cause),
-    /// The table cannot do that.
+    /// The table does not support it.
     #[error("the table cannot {0}")]
     Unsupported(&'static str),
-    /// What is stored is not what was written.
+    /// The stored bytes are not what was written.
     #[error("the table is damaged: {0}")]
     Corrupt(String),
 }
 
 impl TableError {
-    /// What is known of the call.
+    /// Returns what is known of the call.
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
         match self {
@@ -96,13 +95,13 @@ impl TableError {
         }
     }
 
-    /// The same of something that changes nothing: when nobody knows about it, it was not done.
+    /// The same for a call without effects: an unknown outcome becomes not done.
     #[must_use]
     pub(crate) fn of_read(self) -> Self {
         if let Self::Unknown(cause) = self { Self::Unavailable(cause) } else { self }
     }
 
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
@@ -114,16 +113,16 @@ impl TableError {
     }
 }
 
-/// A transaction did not come to its end.
+/// Failure of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactError {
-    /// A write was sent, and nobody knows whether it landed or still will.
+    /// A write was sent, and may have been applied or may still be.
     #[error("nobody knows what became of a write of row \"{key}\": {cause}")]
     Unknown {
         /// The row's key.
         key: Key,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
     /// Nothing of ours was written; the table does not answer.
@@ -131,30 +130,30 @@ pub enum TransactError {
     Unavailable {
         /// The row's key.
         key: Key,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
-    /// Nothing of ours was written; others were faster each time.
+    /// Nothing of ours was written; other writers won each time.
     #[error("row \"{key}\" was not written: others were faster {tries} times")]
     Contended {
         /// The row's key.
         key: Key,
-        /// How often.
+        /// Number of tries.
         tries: u32,
     },
-    /// Nothing of ours was written; the table refused it for good.
+    /// Nothing of ours was written; the table refused it permanently.
     #[error("row \"{key}\" was not written")]
     Refused {
         /// The row's key.
         key: Key,
-        /// Why.
+        /// The reason.
         #[source]
         source: TableError,
     },
 }
 
 impl TransactError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
@@ -165,38 +164,38 @@ impl TransactError {
     }
 }
 
-/// A call of a store of blobs failed.
+/// Failure of a blob store call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// The store said that there is no such blob.
+    /// The store states that the blob does not exist.
     #[error("there is no such blob")]
     NotFound,
-    /// There is a blob of that key already, with other bytes.
+    /// The blob already exists with other bytes.
     #[error("there is another blob of that key")]
     Exists,
-    /// It did not happen.
+    /// It was not executed.
     #[error("the store cannot be asked now: {0}")]
     Unavailable(Cause),
-    /// Nobody knows whether it happened.
+    /// The outcome is unknown.
     #[error("nobody knows what became of the call: {0}")]
     Unknown(Cause),
-    /// The store gave other bytes than were asked for.
+    /// The store returned other bytes than requested.
     #[error("the blob is damaged: {0}")]
     Corrupt(String),
-    /// It did not happen: the store has too much to do.
+    /// It was not executed: the store is overloaded.
     #[error("the store has too much to do")]
     Throttled(Option<Duration>),
-    /// The store does not allow it to whoever we are to it.
+    /// The store does not permit it with our credentials.
     #[error("the store refuses access: {0}")]
     Denied(Cause),
-    /// A blob of so many bytes is too long.
+    /// A blob of this many bytes is too long.
     #[error("a blob of {0} bytes is too long")]
     TooLarge(usize),
 }
 
 impl BlobError {
-    /// What is known of the call.
+    /// Returns what is known of the call.
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
         match self {
@@ -210,13 +209,13 @@ impl BlobError {
         }
     }
 
-    /// The same of something that changes nothing: when nobody knows about it, it was not done.
+    /// The same for a call without effects: an unknown outcome becomes not done.
     #[must_use]
     pub(crate) fn of_read(self) -> Self {
         if let Self::Unknown(cause) = self { Self::Unavailable(cause) } else { self }
     }
 
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
@@ -233,55 +232,55 @@ impl BlobError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The address is none, or names what there is not.
+    /// The address is invalid, or names something that does not exist.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// There is nothing of ours there, and nothing was to be made.
+    /// There is nothing of ours there, and nothing was to be created.
     #[error("there is no {what} at {place}; it is made when that is asked for")]
     Missing {
         /// A table or blobs.
         what: &'static str,
-        /// Where.
+        /// The place.
         place: String,
     },
-    /// A node serves the one of a table and blobs, and not the other.
+    /// A node serves only the other of a table and blobs.
     #[error("the node at {place} serves no {what}")]
     NotServed {
         /// A table or blobs.
         what: &'static str,
-        /// Where.
+        /// The place.
         place: String,
     },
-    /// There is something, and it is not ours.
+    /// There is something that is not ours.
     #[error("{place}: {what}")]
     Stranger {
-        /// Where.
+        /// The place.
         place: String,
-        /// What there is.
+        /// What was found.
         what: String,
     },
     /// The store does not answer, or refuses.
     #[error("the store at {place} cannot be opened")]
     Table {
-        /// Where.
+        /// The place.
         place: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: TableError,
     },
-    /// The same of blobs.
+    /// The same for blobs.
     #[error("the store at {place} cannot be opened")]
     Blob {
-        /// Where.
+        /// The place.
         place: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: BlobError,
     },
 }
 
 impl OpenError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

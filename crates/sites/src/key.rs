@@ -1,7 +1,7 @@
 //! Keys of rows and blobs, and the tags of rows.
 //!
-//! A key has letters that every store takes as they are, so that it is the same text everywhere and
-//! is ordered in the same way: whoever has others (a client's key of an object) codes them.
+//! A key only has characters that every store takes unchanged, so that its text and its order are
+//! the same everywhere. Other characters (in a client's object key) must be encoded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,10 +17,10 @@ use crate::limits::{KEY_BYTES_MAX, SEGMENT_BYTES_MAX};
 pub struct Key(String);
 
 impl Key {
-    /// The text as a key.
+    /// Checks a text and returns it as a key.
     ///
     /// # Errors
-    /// [`KeyError`] when it is none.
+    /// [`KeyError`] if it is not a key.
     pub fn new(text: impl Into<String>) -> Result<Self, KeyError> {
         let text = text.into();
         match fault(&text) {
@@ -29,10 +29,10 @@ impl Key {
         }
     }
 
-    /// The key `segment` below this one.
+    /// Returns the key `segment` below this one.
     ///
     /// # Errors
-    /// [`KeyError`] when both are none.
+    /// [`KeyError`] if the result is not a key.
     pub fn join(&self, segment: &str) -> Result<Self, KeyError> {
         Self::new(format!("{}/{segment}", self.0))
     }
@@ -43,7 +43,7 @@ impl Key {
         &self.0
     }
 
-    /// Whether it lies below `prefix`.
+    /// Whether it is below `prefix`.
     #[must_use]
     pub fn is_below(&self, prefix: &Self) -> bool {
         self.0.strip_prefix(&prefix.0).is_some_and(|rest| rest.starts_with('/'))
@@ -52,7 +52,7 @@ impl Key {
 
 const _: () = assert!(KEY_BYTES_MAX == 700 && SEGMENT_BYTES_MAX == 200, "as is said below");
 
-/// What is wrong with a text that is no key.
+/// Returns what is wrong with an invalid key.
 fn fault(text: &str) -> Option<&'static str> {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._=".contains(&byte);
     if text.len() > KEY_BYTES_MAX {
@@ -101,7 +101,7 @@ impl From<Key> for String {
     }
 }
 
-/// A text that is no key.
+/// An invalid key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{key}\" is no key: {why}")]
 pub struct KeyError {
@@ -109,12 +109,12 @@ pub struct KeyError {
     why: &'static str,
 }
 
-/// What a store calls one image of a row: an `ETag`, a generation, a revision. Opaque.
+/// A store's identifier of one image of a row: an `ETag`, a generation, a revision. Opaque.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tag(Bytes);
 
 impl Tag {
-    /// The tag of these bytes.
+    /// Creates the tag of these bytes.
     #[must_use]
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         Self(bytes.into())

@@ -1,26 +1,26 @@
-//! Sites: tables and blobs in stores that others run, which is all that an archive over several
-//! sites needs of each (Giza, section 4).
+//! Sites: tables and blobs in third-party stores, which is all that an archive over several sites
+//! needs of each (Giza, section 4).
 //!
 //! ```text
-//! table       rows that are written only if they are as expected
+//! table       rows with conditional writes (compare-and-swap)
 //! transact    read, decide, write, again on a conflict
-//! beside      whole transactions in one trip, where somebody stands at the table
+//! beside      whole transactions in one round trip, by a node next to the table
 //! memory      a table for tests and simulations
 //! directory   one of a machine, for any number of processes
 //! bucket      in S3, Azure, Google, by conditional puts; blobs, too
-//! postgres    one statement a call
-//! etcd        one transaction a call, over its JSON gateway
+//! postgres    one statement per call
+//! etcd        one transaction per call, over its JSON gateway
 //! blob        bytes that are written once
-//! fragment    what lies in them
-//! doctor      whether a store does what it says
+//! fragment    what blobs contain
+//! doctor      whether a store does what it claims
 //! address     URLs of sites
-//! nodes       who serves the stores of a site, for those elsewhere
+//! nodes       programs that serve the stores of a site to other sites
 //! open        from URLs to stores
 //! ```
 //!
-//! Not here: what rows mean and how sites agree. Of every call that failed it is known whether it
-//! was refused, not done, or whether nobody knows ([`Certainty`]); nothing is tried again behind
-//! the caller's back.
+//! Not here: what rows mean and how sites agree. Every failed call states whether it was refused,
+//! not executed, or has an unknown outcome ([`Certainty`]); nothing is retried behind the caller's
+//! back.
 
 mod address;
 mod beside;

@@ -1,65 +1,65 @@
-//! Every bound of stores at sites by name, and the relations between them.
+//! Limits of stores at sites, and the relations between them.
 
 use std::time::Duration;
 
-/// Bytes of a key, its slashes included. S3 takes 1024 with what stands in front of it.
+/// Maximum bytes of a key, including slashes. S3 allows 1024 with the prefix.
 pub const KEY_BYTES_MAX: usize = 700;
-/// Bytes of what stands in front of all keys of a table in a bucket or in etcd.
+/// Maximum bytes of the key prefix of a table in a bucket or in etcd.
 pub const PREFIX_BYTES_MAX: usize = 256;
-/// Bytes between two slashes of a key. A file's name has 255 at most, and one more letter is put
-/// behind it.
+/// Maximum bytes between two slashes of a key. A file name has at most 255, and a suffix of one
+/// character is added.
 pub const SEGMENT_BYTES_MAX: usize = 200;
-/// Bytes of a row in each of the tables here. etcd takes requests of 1.5 MiB.
+/// Maximum bytes of a row in every table here. etcd accepts requests of 1.5 MiB.
 pub const ROW_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a blob that is written in one call.
+/// Maximum bytes of a blob, which is written in one call.
 pub const BLOB_BYTES_MAX: usize = 256 << 20;
-/// Bytes of an answer of etcd that is read: a page of rows, four bytes for three.
+/// Maximum bytes of an answer of etcd: a page of rows, in Base64.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Rows of one page of a scan.
 pub const PAGE_ROWS: usize = 32;
-/// The same of a directory, whose folders are read anew for each page.
+/// The same for a directory, whose folders are read again for each page.
 pub const PAGE_FILES: usize = 1024;
-/// Bytes of rows of such a page, but for the last.
+/// A page of a directory ends once its rows have this many bytes.
 pub const PAGE_BYTES: usize = 8 << 20;
-/// Rows of a bucket that a scan fetches at a time.
+/// Rows of a bucket that a scan fetches concurrently.
 pub const ROWS_AT_ONCE: usize = 8;
-/// Bytes of an answer that is an error, that are read.
+/// Maximum bytes that are read of an error response.
 pub const REASON_BYTES_MAX: usize = 64 << 10;
-/// Bytes of what a store says of an error, that go into ours.
+/// Maximum bytes of a store's error text in our errors.
 pub const CAUSE_BYTES_MAX: usize = 512;
 
-/// Connections to a `PostgreSQL` that a table has at most, unless its address says another number.
+/// Default for the maximum number of connections of a table to a `PostgreSQL`.
 pub const CONNECTIONS: usize = 8;
-/// How many its address may ask for.
+/// Maximum that its address may ask for.
 pub const CONNECTIONS_MAX: usize = 256;
-/// A connection is waited for so long.
+/// Timeout of a connection attempt.
 pub const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// An answer of a table is waited for so long; then nobody knows what became of the question.
+/// Timeout of a table call; after that its outcome is unknown.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-/// One call of a store of blobs, its bytes included, may take so long.
+/// Timeout of one blob call, including its bytes.
 pub const BLOB_WITHIN: Duration = Duration::from_secs(120);
 
-/// Reads and writes of one transaction at most.
+/// Maximum number of reads and writes per transaction.
 pub const TRIES_MAX: u32 = 40;
-/// The longest rest after the first try that came to nothing; it doubles with each.
+/// Base of the maximum backoff, which doubles with each call.
 pub const REST_MIN: Duration = Duration::from_millis(2);
-/// The longest rest.
+/// The longest backoff.
 pub const REST_MAX: Duration = Duration::from_millis(500);
 
 /// Lock files of a directory: rows that share one wait for each other.
 pub const STRIPES: usize = 64;
-/// The first rest of who waits for a lock file; it doubles with each.
+/// First backoff when polling a lock file; it doubles with each try.
 pub const LOCK_REST_MIN: Duration = Duration::from_micros(100);
-/// The longest of these rests.
+/// The longest of these backoffs.
 pub const LOCK_REST_MAX: Duration = Duration::from_millis(8);
-/// Tries for a lock file before it is given up: about ten seconds.
+/// Maximum tries for a lock file: about ten seconds.
 pub const LOCK_TRIES_MAX: u32 = 1250;
 
-/// Bytes of a fragment's header at most.
+/// Maximum bytes of a fragment's header.
 pub const HEADER_BYTES_MAX: usize = 4096;
-/// Bytes of the key of the object that a header has.
+/// Maximum bytes of the object key in a header.
 pub const OBJECT_KEY_BYTES_MAX: usize = 2048;
-/// Bytes of a chunk that is coded at once.
+/// Maximum bytes of a chunk, which is coded at once.
 pub const CHUNK_BYTES_MAX: u64 = 1 << 30;
 
 const _: () = assert!(KEY_BYTES_MAX + PREFIX_BYTES_MAX + 1 < 1024, "a row is an object of S3");

@@ -1,4 +1,4 @@
-//! A table in memory, for tests and simulations. It forgets all when the last who has it is gone.
+//! A table in memory, for tests and simulations. Its rows are lost with its last clone.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -25,13 +25,13 @@ struct Rows {
 }
 
 impl MemoryTable {
-    /// An empty table.
+    /// Creates an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets all rows, as a site does whose disks are replaced.
+    /// Removes all rows, as at a site whose disks were replaced.
     pub fn clear(&self) {
         self.lock().rows.clear();
     }
@@ -49,7 +49,8 @@ impl MemoryTable {
             (None, Some(prefix)) => Bound::Excluded(prefix.clone()),
         };
         let below = |key: &Key| prefix.is_none_or(|prefix| key.is_below(prefix));
-        // Between a prefix and what is below it are keys that only begin alike.
+        // Between a prefix and the keys below it are keys that merely start with the same
+        // characters.
         let mut found = rows
             .range((from, Bound::Unbounded))
             .skip_while(|(key, _)| !below(key))

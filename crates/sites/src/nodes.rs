@@ -1,5 +1,5 @@
-//! Nodes, which serve the stores of a site: where one is, and what reaches it. This crate speaks
-//! with stores alone, so that how a node is reached is handed to an [`crate::Opener`].
+//! Nodes, which serve the stores of a site: their places, and the connector to them. This crate
+//! only knows stores, so the connector is injected into an [`crate::Opener`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,33 +8,33 @@ use async_trait::async_trait;
 
 use crate::{Blob, OpenError, Table};
 
-/// Where a node answers and who it has to be, as an address says.
+/// Place and identity of a node, from its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePlace {
-    /// The address, to be shown.
+    /// The address, for display.
     pub address: String,
     /// Host and port.
     pub at: String,
-    /// The name that its certificate has to have.
+    /// The name that its certificate must have.
     pub name: String,
-    /// Certificates of the authority of both (PEM).
+    /// CA certificates of both sides (PEM).
     pub ca: PathBuf,
-    /// The certificate that is shown to it (PEM).
+    /// The client certificate (PEM).
     pub certificate: PathBuf,
-    /// The key of that (PEM).
+    /// The key of the client certificate (PEM).
     pub key: PathBuf,
 }
 
-/// Reaches nodes.
+/// Connects to nodes.
 #[async_trait]
 pub trait Nodes: Send + Sync {
-    /// The table that a node serves; the node makes it if it is not there and `may_create`.
+    /// Opens the table that a node serves; the node creates it if it is missing and `may_create`.
     ///
     /// # Errors
     /// [`OpenError`].
     async fn table(&self, place: NodePlace, may_create: bool) -> Result<Arc<dyn Table>, OpenError>;
 
-    /// The blobs that a node serves; it makes their folder as it does a table.
+    /// Opens the blobs that a node serves; it creates their folder as it does a table.
     ///
     /// # Errors
     /// [`OpenError`].

@@ -1,8 +1,9 @@
-//! From the address of a site to its table and its blobs.
+//! Opens the table and the blobs of a site from its address.
 //!
-//! Secrets come from the variables that the address names, or from those that the stores' own tools
-//! read (`AWS_...`, `GOOGLE_...`, `AZURE_...`, `PGPASSWORD`, `ETCD_PASSWORD`). The environment is
-//! handed in. A table and blobs of one address do not meet: they are below `table` and `blobs`.
+//! Secrets come from the environment variables named in the address, or from those of the stores'
+//! own tools (`AWS_...`, `GOOGLE_...`, `AZURE_...`, `PGPASSWORD`, `ETCD_PASSWORD`). The environment
+//! is injected. A table and blobs of the same address do not collide: they are below `table` and
+//! `blobs`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,35 +32,36 @@ use crate::{
 pub struct Opener {
     entropy: Entropy,
     environment: BTreeMap<String, String>,
-    /// Sites in memory, which are one for all who name them alike to this opener.
+    /// Sites in memory, shared by all that use the same name with this opener.
     memory: Mutex<BTreeMap<String, (MemoryTable, Arc<InMemory>)>>,
     nodes: Option<Arc<dyn Nodes>>,
 }
 
 impl fmt::Debug for Opener {
-    /// Without the environment, in which secrets are.
+    /// Omits the environment, which contains secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opener").finish_non_exhaustive()
     }
 }
 
 impl Opener {
-    /// An opener that draws tags from `entropy` and reads secrets from `environment`.
+    /// Creates an opener that draws tags from `entropy` and reads secrets from `environment`.
     #[must_use]
     pub fn new(entropy: Entropy, environment: impl IntoIterator<Item = (String, String)>) -> Self {
         let environment = environment.into_iter().collect();
         Self { entropy, environment, memory: Mutex::default(), nodes: None }
     }
 
-    /// The same, which opens `node://` addresses as well.
+    /// Adds support for `node://` addresses.
     #[must_use]
     pub fn with_nodes(mut self, nodes: Arc<dyn Nodes>) -> Self {
         self.nodes = Some(nodes);
         self
     }
 
-    /// The table of a site. It is made when it is not there and `may_create`: a site that lost its
-    /// table is not to begin with an empty one unasked. Buckets are not made, nor asked here.
+    /// Opens the table of a site. It is only created if it is missing and `may_create`: a site that
+    /// lost its table must not silently start with an empty one. Buckets are neither created nor
+    /// contacted here.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -101,7 +103,7 @@ impl Opener {
         })
     }
 
-    /// The blobs of a site. A directory is made when it is not there and `may_create`.
+    /// Opens the blobs of a site. A directory is created if it is missing and `may_create`.
     ///
     /// # Errors
     /// [`OpenError`]; databases have no blobs.
@@ -143,7 +145,7 @@ impl Opener {
         (table.clone(), Arc::clone(blobs))
     }
 
-    /// The value of the variable that an option names, or of the usual one.
+    /// Returns the value of the environment variable that an option names, or of the usual one.
     fn secret(
         &self,
         address: &Address,
@@ -160,7 +162,7 @@ impl Opener {
         self.environment.get(name).cloned().map(Some).ok_or_else(missing)
     }
 
-    /// Variables whose names begin so, as `object_store` calls them.
+    /// Returns the environment variables with this prefix, as `object_store` calls them.
     fn usual<K: std::str::FromStr>(&self, beginning: &str) -> Vec<(K, &String)> {
         let named = self.environment.iter().filter(|(name, _)| name.starts_with(beginning));
         named
@@ -182,7 +184,7 @@ impl Opener {
         } else {
             self.azure(address, client)?
         };
-        // What is wrong with a configuration is said without what it has.
+        // The error of a configuration does not show its values.
         let remedy = "set what is missing in the environment, or name it by an option";
         Ok(built.map_err(|error| refuse("the store", error.to_string(), remedy))?)
     }
@@ -333,7 +335,7 @@ impl Opener {
 
 type Built = object_store::Result<Arc<dyn ObjectStore>>;
 
-/// Where a node is, who it has to be, and who is shown to it.
+/// Returns the place of a node, its expected identity, and our certificate for it.
 fn node(address: &Address) -> Result<NodePlace, AddressError> {
     let (host, port) = host_and_port(&address.host, 0)?;
     if port == 0 {
@@ -358,7 +360,7 @@ fn node(address: &Address) -> Result<NodePlace, AddressError> {
     })
 }
 
-/// Blobs in a directory, which is known by a mark.
+/// Opens blobs in a directory, identified by a marker.
 async fn directory(address: &Address, may_create: bool) -> Result<BucketBlobs, OpenError> {
     let folder: PathBuf = FilePath::new(&address.path).join("blobs");
     let place = address.to_string();
@@ -383,7 +385,7 @@ fn prefix(address: &Address, what: &str) -> Path {
     Path::from(format!("{}/{what}", address.path))
 }
 
-/// Whoever calls tries again itself, since only it can tell its own write from another's.
+/// No retries: only the caller can tell its own earlier write from another's.
 fn never() -> RetryConfig {
     RetryConfig { max_retries: 0, retry_timeout: ANSWER_WITHIN, ..RetryConfig::default() }
 }
@@ -406,7 +408,7 @@ fn file(option: &str, path: &str) -> Result<Vec<u8>, AddressError> {
     })
 }
 
-/// Clients of HTTP do not begin without one, TLS or not.
+/// Checks for a TLS provider, without which HTTP clients do not start, even without TLS.
 fn check_provider() -> Result<(), AddressError> {
     if rustls::crypto::CryptoProvider::get_default().is_some() {
         return Ok(());
@@ -420,7 +422,7 @@ fn is_plain(endpoint: &str) -> bool {
     endpoint.starts_with("http://")
 }
 
-/// A host without its port.
+/// Strips the port from a host.
 fn bare(host: &str) -> &str {
     host_and_port(host, 0).map_or(host, |(host, _)| host)
 }
@@ -431,7 +433,7 @@ fn is_here(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Host and port; an address of version 6 stands in brackets.
+/// Splits a text into host and port; IPv6 addresses are in brackets.
 fn host_and_port(text: &str, usual: u16) -> Result<(&str, u16), AddressError> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),

@@ -1,10 +1,10 @@
-//! A row, and what a writer thinks of it.
+//! A row, and a writer's expectation of it.
 
 use bytes::Bytes;
 
 use crate::Tag;
 
-/// What a writer thinks is there.
+/// What a writer expects in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// No row.
@@ -14,7 +14,7 @@ pub enum Expect {
 }
 
 impl Expect {
-    /// Whether this is what is there.
+    /// Whether it matches the current row.
     pub(crate) fn is_met(&self, there: Option<&Row>) -> bool {
         match (self, there) {
             (Self::Absent, None) => true,
@@ -27,8 +27,8 @@ impl Expect {
 /// A row as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What was written.
+    /// The bytes that were written.
     pub bytes: Bytes,
-    /// What the store calls this image of it.
+    /// The store's tag of this image.
     pub tag: Tag,
 }

@@ -1,4 +1,4 @@
-//! A scan as pages that are fetched one after the other.
+//! A scan that fetches one page after the other.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,13 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 
 use crate::{Key, Row, TableError};
 
-/// Some rows in order, and whether there may be more behind them.
+/// Some rows in order, and whether there may be more after them.
 pub(crate) struct Page {
     pub(crate) rows: Vec<(Key, Row)>,
     pub(crate) is_last: bool,
 }
 
-/// The rows of all pages; `fetch` gets the key behind which its page begins.
+/// Streams the rows of all pages; `fetch` gets the key after which its page starts.
 pub(crate) fn pages<'a, F, Answer>(
     after: Option<Key>,
     fetch: F,
@@ -32,7 +32,7 @@ where
                         is_over = page.is_last || page.rows.is_empty();
                         rows.extend(page.rows);
                     }
-                    // Nothing is known of what is behind it.
+                    // What comes after it is unknown.
                     Err(error) => return Some((Err(error), (rows, after, true, fetch))),
                 }
             }
@@ -44,7 +44,8 @@ where
     stream::unfold(begin, next).boxed()
 }
 
-/// The first text behind all that begin with `prefix/`: a zero comes right behind the slash.
+/// Returns the first text after all that start with `prefix/`: the character after the slash is a
+/// zero.
 pub(crate) fn end_of(prefix: &str) -> String {
     format!("{prefix}0")
 }

@@ -1,8 +1,7 @@
-//! A table: small rows that are read as they are now, and written only if they are still what the
-//! writer thinks.
+//! A table: small rows with linearizable reads and compare-and-swap writes.
 //!
-//! It is all that a site has to offer for metadata, and most stores have it: a bucket with
-//! conditional writes, a database, a directory. What a row means is the caller's affair.
+//! This is all the metadata service that a site must offer, and most stores have it: a bucket with
+//! conditional writes, a database, a directory. What a row means is up to the caller.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,24 +10,24 @@ use futures::stream::BoxStream;
 use crate::limits::ROW_BYTES_MAX;
 use crate::{Beside, Expect, Key, Row, TableError, Tag};
 
-/// What a table can do.
+/// Capabilities of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct TableCaps {
-    /// Bytes of its longest row.
+    /// Maximum bytes of a row.
     pub max_row: usize,
-    /// It removes a row only if its tag is still the one that is named.
+    /// It can remove a row conditionally, only if its tag still matches.
     pub cond_delete: bool,
-    /// A conflict says what is there, which saves a read.
+    /// A conflict returns the current row, which saves a read.
     pub reply_on_conflict: bool,
-    /// A row that is written back to earlier bytes may get its earlier tag: rows need a nonce.
+    /// A row that gets earlier bytes again may get its earlier tag (ABA): rows need a nonce.
     pub tag_reuse: bool,
     /// Its scans come in the order of keys.
     pub scan_order: bool,
 }
 
 impl TableCaps {
-    /// All that there is to be able to.
+    /// All capabilities.
     pub const FULL: Self = Self {
         max_row: ROW_BYTES_MAX,
         cond_delete: true,
@@ -40,54 +39,54 @@ impl TableCaps {
 
 /// Rows under keys.
 ///
-/// Nothing here is tried a second time behind the caller's back: a write that is sent twice may
-/// answer a conflict with itself.
+/// Calls are never retried behind the caller's back: a write that is sent twice may conflict with
+/// itself.
 #[async_trait]
 pub trait Table: Send + Sync {
-    /// What it can do.
+    /// Returns its capabilities.
     fn caps(&self) -> TableCaps;
 
-    /// The row as it is now, for whoever asks and wherever. `None` is definite.
+    /// Reads the current row, the same for every client. `None` is definite.
     ///
     /// # Errors
     /// [`TableError`], never a conflict.
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError>;
 
-    /// Writes the row if what is there is what is expected; its new tag.
+    /// Writes the row if the current one is the expected one. Returns the new tag.
     ///
     /// # Errors
-    /// [`TableError`]; after [`TableError::Unknown`] only a read says what became of it, and only
-    /// once it says something else than before.
+    /// [`TableError`]; after [`TableError::Unknown`] only a read shows the outcome, and only once
+    /// it returns something other than before.
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError>;
 
-    /// Removes the row if it is still this image of it.
+    /// Removes the row if this is still its tag.
     ///
     /// # Errors
     /// [`TableError::Unsupported`] unless [`TableCaps::cond_delete`]; otherwise as [`Self::cas`].
     async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError>;
 
-    /// Removes the row whatever it is, or does nothing when there is none. Only for keys that
-    /// nobody else writes: who checks a store cleans up with it.
+    /// Removes the row unconditionally, or does nothing if it does not exist. Only for keys that
+    /// nobody else writes, such as those of a store check.
     ///
     /// # Errors
     /// [`TableError`], never a conflict.
     async fn erase(&self, key: &Key) -> Result<(), TableError>;
 
-    /// Rows below `prefix`, or all, whose keys are behind `after`, in the order of keys. A hint:
-    /// rows may be older than a read of each would say, or not on stable storage yet.
+    /// Scans rows below `prefix`, or all, with keys after `after`, in the order of keys. Only a
+    /// hint: rows may be older than a read would return, or not yet on stable storage.
     fn scan(
         &self,
         prefix: Option<&Key>,
         after: Option<Key>,
     ) -> BoxStream<'_, Result<(Key, Row), TableError>>;
 
-    /// Who does whole transactions beside it, if somebody stands there.
+    /// Returns the executor of remote transactions next to the table, if there is one.
     fn beside(&self) -> Option<&dyn Beside> {
         None
     }
 }
 
-/// Refuses a row that is longer than the table takes.
+/// Rejects a row that is too long for the table.
 pub(crate) fn check_length(caps: TableCaps, new: &Bytes) -> Result<(), TableError> {
     if new.len() > caps.max_row { Err(TableError::TooLarge(new.len())) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! What tests of several files share, and those of keys.
+//! Shared test helpers, and tests of keys.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use fulgurite_units::Seed;
 use crate::limits::{KEY_BYTES_MAX, SEGMENT_BYTES_MAX};
 use crate::{Entropy, Key};
 
-/// Entropy that is the same each time.
+/// Returns entropy that is the same each time.
 pub(crate) fn entropy(seed: u64) -> Entropy {
     let (seed, drawn) = (Seed::new(seed), AtomicU64::new(0));
     Entropy::new(move || {

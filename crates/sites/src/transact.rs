@@ -1,24 +1,25 @@
-//! A transaction on one row: read, decide, write if nobody else did meanwhile, again if so.
+//! A transaction on one row by optimistic concurrency: read, decide, write if unchanged, else
+//! retry.
 //!
 //! ```text
 //!          +--------- conflict ---------+
 //!          v                            |
 //!   row -> decide -> write if unchanged +--> done
 //!          ^                            |
-//!          |          nobody knows what became of it: read back
-//!          |            |  our bytes         -> done
-//!          |            |  the row of before -> the same write again; both cannot land
+//!          |          unknown outcome: read back
+//!          |            |  our bytes        -> done
+//!          |            |  the previous row -> the same write again; both cannot be applied
 //!          +------------+  another row
 //! ```
 //!
-//! What is written has to have a nonce, so that no two writes are of the same bytes: then bytes
-//! that are read back and equal ours are ours. A write of ours may have landed and have been
-//! replaced by another before it was read back; the decision then sees that other row, and has to
-//! know its own effect in it again (rows have ids of what was done for that). Decisions are asked
-//! any number of times, and must have no effect themselves.
+//! What is written must contain a nonce, so that no two writes have the same bytes: then a row that
+//! is read back with our bytes is ours. Our write may have been applied and then replaced before it
+//! was read back. The decision then sees the later row and must recognize its own effect in it (for
+//! that, rows contain ids of what was done). Decisions may run any number of times, and must have
+//! no side effects.
 //!
-//! A row that is removed may be made again by a write that is late: no row has no tag. Whoever
-//! removes rows has to live with that.
+//! A late write may recreate a row that was removed: a missing row has no tag. Callers that remove
+//! rows must tolerate that.
 
 use std::time::Duration;
 
@@ -30,46 +31,46 @@ use crate::{Cause, Certainty, Expect, Key, Rests, Row, Table, TableError, Tag, T
 /// What the caller knows of the row beforehand.
 #[derive(Clone, Debug, Default)]
 pub enum Guess {
-    /// Nothing: it is read first.
+    /// Nothing: the row is read first.
     #[default]
     Nothing,
-    /// It is likely not there: a new row takes one trip.
+    /// It probably does not exist: a new row takes one round trip.
     Absent,
-    /// It is likely still this one: a write takes one trip.
+    /// It is probably still this one: a write takes one round trip.
     Row(Row),
 }
 
-/// What is to become of a row.
+/// Decision on a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<R> {
-    /// It is to be these bytes, which have a nonce.
+    /// Write these bytes, which contain a nonce.
     Write(Bytes, R),
-    /// It is to stay as it is.
+    /// Leave it unchanged.
     Leave(R),
 }
 
-/// A transaction that came to its end.
+/// A completed transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done<R> {
-    /// What the decision that holds said.
+    /// Result of the decision that took effect.
     pub result: R,
-    /// The row as it is now, as far as is known: a guess for the next transaction. After a write
-    /// that was found landed it is what was read.
+    /// The current row, as far as is known: a guess for the next transaction. If the write was
+    /// confirmed by a read, it is the row that was read.
     pub row: Option<Row>,
-    /// Calls of the table that it took.
+    /// Table calls that it took.
     pub calls: u32,
 }
 
-/// What of the row is known at the moment.
+/// What is currently known of the row.
 enum Known {
     Nothing,
-    /// As the caller guessed: to be believed for a write, which is refused when it is wrong.
+    /// The caller's guess: good enough for a write, which is refused if the guess is wrong.
     Guessed(Option<Row>),
-    /// As the table said.
+    /// As read from the table.
     Read(Option<Row>),
 }
 
-/// A write whose outcome nobody knows.
+/// A write with an unknown outcome.
 struct Sent<R> {
     bytes: Bytes,
     expect: Expect,
@@ -77,11 +78,11 @@ struct Sent<R> {
     cause: Cause,
 }
 
-/// Has `decide` say what becomes of the row under `key`, on the row as it is when it is written or,
-/// if it is left, was read.
+/// Runs `decide` on the row under `key`. The decision is based on the row as it is when it is
+/// written or, if it is left unchanged, as it was read.
 ///
 /// # Errors
-/// [`TransactError`], which says whether something may have been written.
+/// [`TransactError`], which states whether something may have been written.
 pub async fn transact<R: Send>(
     table: &dyn Table,
     key: &Key,
@@ -120,7 +121,7 @@ pub async fn transact<R: Send>(
             Known::Read(row) => (row, true),
         };
         match decide(row.as_ref().map(|row| &*row.bytes)) {
-            // What is left was looked at, not guessed.
+            // Leaving it unchanged requires a read, not a guess.
             Decision::Leave(_) if !is_read => {}
             Decision::Leave(result) => return Ok(Done { result, row, calls: work.calls }),
             Decision::Write(bytes, result) => match work.write(row, bytes, result).await? {
@@ -154,14 +155,14 @@ struct Work<'a> {
     table: &'a dyn Table,
     key: &'a Key,
     calls: u32,
-    /// Why the last call came to nothing; none after a conflict.
+    /// Why the last call failed; none after a conflict.
     last: Option<Cause>,
-    /// A write that may have landed and have been replaced since.
+    /// A write that may have been applied and replaced since.
     maybe: Option<Cause>,
 }
 
 impl Work<'_> {
-    /// The row, or nothing when the table does not answer now.
+    /// Reads the row; none if the table does not answer now.
     async fn read(&mut self) -> Result<Option<Option<Row>>, TransactError> {
         self.calls += 1;
         match self.table.read(self.key).await {
@@ -202,13 +203,13 @@ impl Work<'_> {
         }
     }
 
-    /// Looks whether a write landed, and sends it again when it did not yet.
+    /// Checks whether a write was applied, and sends it again if not.
     async fn resolve<R>(&mut self, mut open: Sent<R>) -> Result<Resolved<R>, TransactError> {
         self.calls += 1;
         let row = match self.table.read(self.key).await {
             Ok(row) => row,
             Err(error) => {
-                // Even who is refused a look does not know what became of the write.
+                // Even if the read is refused, the outcome of the write stays unknown.
                 open.cause = Cause::new(format!("{}; and then {error}", open.cause));
                 if error.certainty() == Certainty::Refused {
                     return Err(self.unknown(open.cause));
@@ -224,15 +225,15 @@ impl Work<'_> {
         }
         let is_as_before = open.expect.is_met(row.as_ref());
         if !is_as_before {
-            // It can land no more, but it may have.
+            // This write can no longer be applied, but it may have been, and replaced since.
             self.maybe = Some(open.cause);
             return Ok(Resolved::Another(row));
         }
         self.calls += 1;
         match self.table.cas(self.key, open.expect.clone(), open.bytes.clone()).await {
             Ok(tag) => Ok(Resolved::Done(self.done(open.bytes, tag, open.result))),
-            // The first may have landed just now: it is looked at again, and so it is whatever else
-            // came of the second.
+            // The first write may have been applied just now: read again, as after any other result
+            // of the second.
             Err(TableError::Conflict(_)) => Ok(Resolved::Open(open)),
             Err(error) => {
                 open.cause = Cause::new(format!("{}; and then {error}", open.cause));
@@ -266,7 +267,7 @@ impl Work<'_> {
     }
 }
 
-/// The longest rest after so many calls.
+/// Returns the maximum backoff after this many calls.
 fn rest_of(calls: u32) -> Duration {
     REST_MIN.saturating_mul(1 << calls.min(16)).min(REST_MAX)
 }

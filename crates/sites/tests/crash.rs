@@ -1,8 +1,8 @@
-//! A table in a directory whose process is killed, at every step of a change and at any moment: the
-//! old row is there or the new one, whole, and the table goes on. And one that several processes
-//! have at once.
+//! A table in a directory whose process is killed, at every step of a change and at random moments:
+//! the row is the old one or the new one, complete, and the table stays usable. Also a table that
+//! several processes use concurrently.
 //!
-//! It runs itself as those processes, so it has a `main` of its own.
+//! It starts itself as those processes, so it has its own `main`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,14 +18,14 @@ use fulgurite_sites::{
 use fulgurite_units::Seed;
 use futures::TryStreamExt as _;
 
-/// The first argument of a process that is killed; then come the folder and the step.
+/// First argument of a process that is killed; the folder and the step follow.
 const VICTIM: &str = "victim";
-/// The same of one that counts; then comes the folder.
+/// First argument of a process that counts; the folder follows.
 const COUNTER: &str = "counter";
-/// Processes that count, and how far each.
+/// Processes that count, and increments of each.
 const COUNTERS: u64 = 4;
 const INCREMENTS: u64 = 40;
-/// Kills at any moment.
+/// Kills at random moments.
 const KILLS: u64 = 25;
 
 fn entropy(seed: u64) -> Entropy {
@@ -60,7 +60,7 @@ fn main() {
     for step in 0..DirectoryStep::ALL.len() {
         left.insert((step, at_a_step(step)));
     }
-    // Before the rename the old row, behind it the new one.
+    // Before the rename the old row, after it the new one.
     let expected = (0..DirectoryStep::ALL.len()).map(|step| (step, step > 4));
     assert_eq!(left, expected.collect(), "which row is left after which step");
     at_any_moment();
@@ -68,7 +68,7 @@ fn main() {
     println!("killed at {} steps and {KILLS} moments", DirectoryStep::ALL.len());
 }
 
-/// Several processes count one row up, one of which makes the table.
+/// Several processes increment one row; one of them creates the table.
 fn at_once() {
     let folder = tempfile::tempdir().unwrap();
     let counters = (0..COUNTERS).map(|_| {
@@ -80,7 +80,7 @@ fn at_once() {
     assert_eq!(found(folder.path()), COUNTERS * INCREMENTS);
 }
 
-/// Counts a row up, so far, whoever else does.
+/// Increments a row several times, concurrently with others.
 async fn count(folder: &Path) {
     let table = DirectoryTable::open(folder, true, entropy(u64::from(std::process::id()))).unwrap();
     for _ in 0..INCREMENTS {
@@ -97,7 +97,7 @@ async fn count(folder: &Path) {
     }
 }
 
-/// Writes rows for ever, and says each that is acknowledged; dies before a step of the second.
+/// Writes rows forever and prints each acknowledged one; dies before a step of the second write.
 async fn be_killed(folder: &Path, step: usize) {
     let passed = AtomicU64::new(0);
     let obstacle = Obstacle::new(move |at| {
@@ -121,7 +121,7 @@ async fn be_killed(folder: &Path, step: usize) {
     }
 }
 
-/// A row that shows when it is half of one and half of another.
+/// Returns a row that reveals if it is a mix of two rows.
 fn image(number: u64) -> Vec<u8> {
     format!("{number} ").repeat(3000).into_bytes()
 }
@@ -139,7 +139,7 @@ fn victim(folder: &Path, step: usize) -> std::process::Child {
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What a new process finds, after it wrote as well.
+/// Returns what a new process reads, and checks that it can write.
 fn found(folder: &Path) -> u64 {
     run(async {
         let table = DirectoryTable::open(folder, false, entropy(0)).unwrap();
@@ -153,7 +153,7 @@ fn found(folder: &Path) -> u64 {
     })
 }
 
-/// Whether the second row is there after a kill before a step of its change.
+/// Returns whether the second row exists after a kill before a step of its change.
 fn at_a_step(step: usize) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let output = victim(folder.path(), step).wait_with_output().unwrap();
@@ -162,14 +162,14 @@ fn at_a_step(step: usize) -> bool {
     found(folder.path()) == 2
 }
 
-/// Kills a process again and again while another writes; no acknowledged row is gone.
+/// Kills a process repeatedly while another writes; no acknowledged row is lost.
 fn at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Seed::new(8).stream();
     for _ in 0..KILLS {
         let mut victim = victim(folder.path(), usize::MAX);
         let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines();
-        // After some that were acknowledged it dies wherever it is.
+        // After some acknowledged rows it dies at a random moment.
         let mut last = 0;
         for _ in 0..=random.below(12) {
             last = lines.next().unwrap().unwrap().parse().unwrap();

@@ -1,4 +1,4 @@
-//! Keys are made once, kept private, and never shown by accident.
+//! Keys are generated once, kept private, and never shown by accident.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,4 @@
-//! Times survive the way into a header and back, and onto a file.
+//! Times survive a round trip through a header, and onto a file.
 
 use proptest::prelude::*;
 

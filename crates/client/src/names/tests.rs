@@ -1,4 +1,4 @@
-//! Keys and paths name each other, and no key leads out of its folder.
+//! Keys and paths map to each other, and no key leads out of its folder.
 
 use std::path::{Component, Path, PathBuf};
 

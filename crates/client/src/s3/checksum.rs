@@ -1,5 +1,5 @@
-//! Checksums on the way: CRC-64/NVME on every body sent, and whatever the server offers on the way
-//! back, so that a flipped bit is noticed before a file is named complete.
+//! End-to-end checksums: CRC-64/NVME on every body sent, and whatever the server offers on the way
+//! back, so that a flipped bit is detected before a file gets its final name.
 //!
 //! Not the archive's own integrity: that is layers of CRCs, codes and authenticated encryption.
 
@@ -16,22 +16,22 @@ use super::error::S3Error;
 /// Header of the checksum sent with every body.
 pub(super) const CRC64_HEADER: &str = "x-amz-checksum-crc64nvme";
 
-/// CRC-64/NVME of `bytes`.
+/// Returns the CRC-64/NVME of `bytes`.
 pub(super) fn crc64(bytes: &[u8]) -> u64 {
     crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes)
 }
 
-/// CRC-64/NVME of two pieces side by side, from the CRCs of each and the length of the second.
+/// Combines the CRC-64/NVMEs of two adjacent pieces, given the length of the second.
 pub(super) fn crc64_combine(first: u64, second: u64, second_bytes: u64) -> u64 {
     crc_fast::checksum_combine(CrcAlgorithm::Crc64Nvme, first, second, second_bytes)
 }
 
-/// The Base64 text S3 carries a CRC-64 as.
+/// Returns the Base64 text in which S3 carries a CRC-64.
 pub(super) fn crc64_text(crc: u64) -> String {
     crc_text(crc, 8)
 }
 
-/// `Content-MD5` of a document.
+/// Returns the `Content-MD5` of a document.
 pub(super) fn md5_text(bytes: &[u8]) -> String {
     BASE64.encode(Md5::digest(bytes))
 }
@@ -49,7 +49,7 @@ enum Running {
     Nothing,
 }
 
-/// Checks a body against what its answer's headers promise.
+/// Verifies a body against the headers of its answer.
 pub struct Verifier {
     algorithm: &'static str,
     expected: String,
@@ -75,7 +75,7 @@ const OFFERS: [(&str, &str); 5] = [
 impl Verifier {
     /// Chooses the cheapest full checksum of `headers`; without one, an ETag that is a plain MD5.
     ///
-    /// Composite checksums (`value-parts`) say nothing about the whole body and are passed over.
+    /// Composite checksums (`value-parts`) say nothing about the whole body and are ignored.
     pub fn new(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("");
         for (header, algorithm) in OFFERS {
@@ -98,12 +98,12 @@ impl Verifier {
         Self { algorithm: "none", expected: String::new(), running: Running::Nothing }
     }
 
-    /// Whether there is anything to compare with.
+    /// Whether there is a checksum to compare with.
     pub const fn can_tell(&self) -> bool {
         !matches!(self.running, Running::Nothing)
     }
 
-    /// Takes the next bytes of the body.
+    /// Adds the next bytes of the body.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.running {
             Running::Crc { digest, .. } => digest.update(bytes),
@@ -113,7 +113,7 @@ impl Verifier {
         }
     }
 
-    /// Compares; `target` names the object in the error.
+    /// Compares the checksums; `target` names the object in the error.
     pub fn finish(self, target: &str) -> Result<(), S3Error> {
         let actual = match self.running {
             Running::Crc { digest, width } => crc_text(digest.finalize(), width),
@@ -129,8 +129,8 @@ impl Verifier {
     }
 }
 
-/// Whether `text` is a checksum of a whole body. One of another length is none: a server that names
-/// a checksum it does not compute is not believed, and the next offer counts.
+/// Whether `text` is a checksum of a whole body. A wrong length means that the server names a
+/// checksum it does not compute; then the next offer counts.
 fn is_checksum(text: &str, algorithm: &str) -> bool {
     let bytes = match algorithm {
         "CRC64NVME" => 8,

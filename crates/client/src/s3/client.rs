@@ -1,4 +1,4 @@
-//! One client of one endpoint: connections, signatures, retries, and the calls without bodies.
+//! A client of one endpoint: connections, signatures, retries, and the calls without bodies.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::xml::{self, DeleteFailure, ListPage, ListedBucket, ListedObject, Rest
 use crate::file_time::{FileTime, MTIME_HEADER};
 use crate::limits;
 
-/// Whose certificates are believed.
+/// Which certificates are trusted.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
     /// The system's certificate authorities.
@@ -26,11 +26,11 @@ pub enum Trust {
     System,
     /// Only those in this PEM file.
     File(PathBuf),
-    /// Anybody's: for tests against a server whose certificate is not at hand.
+    /// Any certificate: for tests against a server whose certificate is not available.
     Anybody,
 }
 
-/// What a client needs to know.
+/// The configuration of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// `http://host:port` or `https://..`, without a path.
@@ -39,7 +39,7 @@ pub struct ClientConfig {
     pub credentials: Credentials,
     /// Region that signatures name.
     pub region: String,
-    /// Certificates.
+    /// The trusted certificates.
     pub trust: Trust,
 }
 
@@ -52,7 +52,7 @@ pub struct Client {
     region: String,
 }
 
-/// Names in lower case and their values.
+/// Names in lower case, with their values.
 pub(super) type Headers = Vec<(Cow<'static, str>, String)>;
 
 /// One request, before it is signed.
@@ -98,7 +98,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// What errors call the thing asked for.
+    /// Returns the name of the target, for errors.
     pub(super) fn target(&self) -> String {
         match (self.bucket, self.key) {
             ("", _) => "the list of buckets".to_owned(),
@@ -108,18 +108,18 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a listing covers.
+/// The scope of a listing.
 #[derive(Clone, Copy, Debug)]
 pub struct ListScope<'a> {
     /// Bucket.
     pub bucket: &'a str,
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     pub prefix: &'a str,
     /// Keys that share a part up to a `/` after the prefix become one common prefix.
     pub by_folder: bool,
 }
 
-/// An object, as HEAD shows it.
+/// An object, as HEAD returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectHead {
     /// Plain bytes.
@@ -132,24 +132,24 @@ pub struct ObjectHead {
     pub class: String,
     /// Restored copy, if any.
     pub restore: Option<RestoreStatus>,
-    /// When the file it was made of was last changed, if whoever put it said so.
+    /// When its file was last changed, if the client that put it recorded that.
     pub file_time: Option<FileTime>,
 }
 
 impl ObjectHead {
-    /// The same as an entry of a listing.
+    /// Converts it to an entry of a listing.
     pub fn into_listed(self, key: &str) -> ListedObject {
         let Self { bytes, etag, modified, class, restore, file_time: _ } = self;
         ListedObject { key: key.to_owned(), bytes, modified, etag, class, restore }
     }
 }
 
-/// How a RestoreObject request was taken.
+/// The answer to a RestoreObject request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreAnswer {
     /// 202: the copy will be made.
     Accepted,
-    /// 200: the copy is there and stays longer.
+    /// 200: the copy exists and is kept longer.
     Extended,
     /// 409: a restore is running already.
     InProgress,
@@ -158,7 +158,7 @@ pub enum RestoreAnswer {
 }
 
 impl Client {
-    /// A client of `config.endpoint`.
+    /// Creates a client of `config.endpoint`.
     pub fn new(config: ClientConfig) -> Result<Self, S3Error> {
         let bad =
             |reason: String| S3Error::BadEndpoint { endpoint: config.endpoint.clone(), reason };
@@ -178,7 +178,7 @@ impl Client {
         Ok(Self { http, endpoint, credentials: config.credentials, region: config.region })
     }
 
-    /// Makes a bucket; `false` when it was there and ours.
+    /// Creates a bucket; returns `false` if it existed and is ours.
     pub async fn create_bucket(&self, bucket: &str) -> Result<bool, S3Error> {
         let mut call = Call::new("CreateBucket", Method::PUT, bucket);
         if self.region != "us-east-1" {
@@ -200,13 +200,13 @@ impl Client {
         self.send(&Call::new("DeleteBucket", Method::DELETE, bucket)).await.map(drop)
     }
 
-    /// All buckets.
+    /// Lists all buckets.
     pub async fn list_buckets(&self) -> Result<Vec<ListedBucket>, S3Error> {
         let call = Call::new("ListBuckets", Method::GET, "");
         xml::parse_buckets(&self.document(&call).await?)
     }
 
-    /// One page of a listing, from `token` on.
+    /// Returns one page of a listing, from `token` on.
     pub async fn list(
         &self,
         scope: ListScope<'_>,
@@ -226,13 +226,13 @@ impl Client {
         xml::parse_list(&self.document(&call).await?)
     }
 
-    /// An object's properties.
+    /// Returns an object's properties.
     pub async fn head(&self, bucket: &str, key: &str) -> Result<ObjectHead, S3Error> {
         let call = Call::new("HeadObject", Method::HEAD, bucket).key(key);
         Ok(head_of(self.send(&call).await?.headers()))
     }
 
-    /// An object's properties, and what can check its bytes.
+    /// Returns an object's properties, and a verifier of its bytes.
     pub async fn head_to_verify(
         &self,
         bucket: &str,
@@ -245,12 +245,12 @@ impl Client {
         Ok((head_of(response.headers()), Verifier::new(response.headers())))
     }
 
-    /// Deletes one object; one that is not there is success.
+    /// Deletes one object; succeeds if it does not exist.
     pub async fn delete(&self, bucket: &str, key: &str) -> Result<(), S3Error> {
         self.send(&Call::new("DeleteObject", Method::DELETE, bucket).key(key)).await.map(drop)
     }
 
-    /// Deletes up to 1,000 objects and returns those that stay.
+    /// Deletes up to 1,000 objects and returns those that could not be deleted.
     pub async fn delete_many(
         &self,
         bucket: &str,
@@ -266,7 +266,7 @@ impl Client {
         xml::parse_delete(&self.document(&call).await?)
     }
 
-    /// Asks for a restored copy that stays `days` days.
+    /// Requests a restored copy that is kept for `days` days.
     pub async fn restore(
         &self,
         bucket: &str,
@@ -299,7 +299,7 @@ impl Client {
         }
     }
 
-    /// Sends `call` and reads the XML document of the answer.
+    /// Sends `call` and returns the XML document of the answer.
     pub(super) fn document<'a>(
         &'a self,
         call: &'a Call<'_>,
@@ -317,8 +317,8 @@ impl Client {
         })
     }
 
-    /// Sends `call`, again while it fails for a reason that passes, and returns a good answer.
-    /// Boxed, so that HTTP is compiled here, and not again wherever a call is awaited.
+    /// Sends `call`, with retries of transient failures, and returns a successful answer. Boxed, so
+    /// that HTTP is compiled here, and not again wherever a call is awaited.
     pub(super) fn send<'a>(
         &'a self,
         call: &'a Call<'_>,
@@ -395,7 +395,7 @@ impl Client {
         }
     }
 
-    /// The error that a bad answer stands for; a HEAD has no document, so its status speaks.
+    /// Converts an error answer; a HEAD has no document, so its status decides.
     async fn refusal(&self, call: &Call<'_>, response: Response) -> S3Error {
         let status = response.status();
         let mut document = response.text().await.map(|t| xml::parse_error(&t)).unwrap_or_default();
@@ -420,7 +420,7 @@ impl Client {
     }
 }
 
-/// A connection builder that believes whom `trust` says.
+/// Creates a connection builder that trusts the certificates of `trust`.
 pub fn http_builder(trust: &Trust) -> Result<reqwest::ClientBuilder, String> {
     let builder = reqwest::Client::builder();
     let file = match trust {
@@ -436,7 +436,7 @@ pub fn http_builder(trust: &Trust) -> Result<reqwest::ClientBuilder, String> {
     Ok(builder.tls_certs_only(certificates))
 }
 
-/// The bundle of the operating system: `SSL_CERT_FILE`, or where distributions keep it.
+/// Returns the bundle of the operating system: `SSL_CERT_FILE`, or where distributions keep it.
 fn system_certificates() -> Option<PathBuf> {
     let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     let known = [
@@ -448,7 +448,7 @@ fn system_certificates() -> Option<PathBuf> {
     named.or_else(|| known.iter().map(PathBuf::from).find(|path| path.is_file()))
 }
 
-/// Waits longer with each attempt, at random, so that many clients do not come back as one.
+/// Sleeps with exponential backoff and jitter, so that many clients do not retry at once.
 pub(super) async fn pause_before(attempt: u32) {
     let full = limits::BACKOFF_FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(16));
     let full = full.min(limits::BACKOFF_MAX);
@@ -460,7 +460,7 @@ pub(super) async fn pause_before(attempt: u32) {
     tokio::time::sleep(full.mul_f64(0.5 + share / 2.0).max(Duration::from_millis(1))).await;
 }
 
-/// Reads a bounded document.
+/// Reads a document of bounded size.
 pub(super) async fn read_document<E: From<S3Error>>(
     operation: &'static str,
     mut response: Response,
@@ -493,7 +493,7 @@ pub(super) fn head_of(headers: &HeaderMap) -> ObjectHead {
     }
 }
 
-/// Reads `ongoing-request="false", expiry-date="Fri, 21 Dec 2012 00:00:00 GMT"`.
+/// Parses `ongoing-request="false", expiry-date="Fri, 21 Dec 2012 00:00:00 GMT"`.
 pub(super) fn parse_restore_header(text: &str) -> Option<RestoreStatus> {
     let value = |name: &str| {
         let start = text.find(&format!("{name}=\""))? + name.len() + 2;

@@ -1,4 +1,4 @@
-//! Copies that the server makes: no byte comes here.
+//! Server-side copies: no byte passes through the client.
 //!
 //! ```text
 //! up to 5 GiB  CopyObject, bound to the entity tag that was seen
@@ -18,7 +18,7 @@ use super::uri::percent_encode;
 use super::xml;
 use crate::limits;
 
-/// What is copied.
+/// The source of a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct CopySource<'a> {
     /// Bucket.
@@ -53,7 +53,7 @@ impl Client {
         self.copy_above(limits::COPY_BYTES_MAX, source, bucket, key, class).await
     }
 
-    /// The same, in parts above `whole_max` bytes.
+    /// Does the same, in parts above `whole_max` bytes.
     pub(super) async fn copy_above(
         &self,
         whole_max: u64,
@@ -125,7 +125,7 @@ impl Client {
     }
 }
 
-/// What of an object's headers is metadata that a copy shall have.
+/// Returns the headers of an object that are metadata for its copy.
 fn metadata_of(headers: &HeaderMap) -> Headers {
     const KEPT: [&str; 6] = [
         "cache-control",

@@ -1,4 +1,4 @@
-//! What can go wrong between this client and an S3 endpoint.
+//! Errors between this client and an S3 endpoint.
 
 use fulgurite_terminal::exit::Exit;
 
@@ -11,9 +11,9 @@ pub enum S3ErrorKind {
     Archived,
     /// The credentials are refused.
     Denied,
-    /// The state of the thing forbids it.
+    /// The state of the bucket or object forbids it.
     Conflict,
-    /// Try later.
+    /// Retry later.
     Unavailable,
     /// Bytes differ from their checksum.
     Corrupt,
@@ -24,7 +24,7 @@ pub enum S3ErrorKind {
 }
 
 impl S3ErrorKind {
-    /// How a command ends that fails by it.
+    /// Returns the exit code of a command that fails with it.
     pub const fn exit(self) -> Exit {
         match self {
             Self::NotFound => Exit::NotFound,
@@ -75,7 +75,7 @@ pub enum S3Error {
 }
 
 impl S3Error {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     pub fn kind(&self) -> S3ErrorKind {
         match self {
             Self::Service { status, code, .. } => kind_of_answer(*status, code),
@@ -95,12 +95,12 @@ impl S3Error {
         }
     }
 
-    /// The S3 error code, when the server gave one.
+    /// Returns the S3 error code, if the server sent one.
     pub fn code(&self) -> &str {
         if let Self::Service { code, .. } = self { code } else { "" }
     }
 
-    /// Whether another attempt of the same request can succeed.
+    /// Whether a retry of the same request can succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Service { status, code, .. } => {
@@ -126,7 +126,7 @@ impl S3Error {
 fn kind_of_answer(status: u16, code: &str) -> S3ErrorKind {
     match (status, code) {
         (404, _) => S3ErrorKind::NotFound,
-        // The second is what a copy from such an object gets.
+        // The second code is returned for a copy from such an object.
         (403, "InvalidObjectState" | "ObjectNotInActiveTierError") => S3ErrorKind::Archived,
         (401 | 403, _) => S3ErrorKind::Denied,
         (409 | 412, _) => S3ErrorKind::Conflict,

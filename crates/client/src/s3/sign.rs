@@ -15,7 +15,7 @@ use aws_sigv4::sign::v4;
 
 use super::error::S3Error;
 
-/// The headers that sign `method url` with `headers`, to be added to it.
+/// Returns the headers that sign `method url` with `headers`, to be added to it.
 pub(super) fn signature_headers(
     credentials: &Credentials,
     region: &str,

@@ -1,12 +1,12 @@
-//! Input of unknown length becomes an object: what a pipe brings, in one call or in parts.
+//! Uploads input of unknown length, such as a pipe, in one call or in parts.
 //!
 //! ```text
 //! read 64 MiB -> it ended: PutObject
 //!             -> more:     parts of 16 MiB, larger ones the longer it lasts (10,000 at most)
 //! ```
 //!
-//! A part cannot be read again, so it is kept until the server has it; the budget bounds how much
-//! that is.
+//! A part cannot be read again, so it stays in memory until the server has it; the budget bounds
+//! how much that is.
 
 use std::io::Read;
 
@@ -19,17 +19,18 @@ use super::transfer::{Budget, Wanted, file_error};
 use super::xml::PartDone;
 use crate::limits;
 
-/// What became of an input.
+/// The result of a streamed upload.
 #[derive(Clone, Debug)]
 pub struct Streamed {
     /// Entity tag.
     pub etag: String,
-    /// Bytes that came.
+    /// Number of bytes of the input.
     pub bytes: u64,
 }
 
 impl Client {
-    /// Puts everything that `input` gives as `key`; `sent` hears of bytes that arrived.
+    /// Puts everything that `input` gives as `key`; calls `sent` with the number of bytes that
+    /// arrived.
     pub async fn put_stream(
         &self,
         bucket: &str,
@@ -64,7 +65,7 @@ impl Client {
         let pieces = futures::stream::try_unfold(Pieces { input, first, number: 0 }, |pieces| {
             let budget = budget.clone();
             async move {
-                // Taken before it is read: what waits to be sent is what fills memory.
+                // Taken before the read, because parts that wait to be sent fill the memory.
                 let memory = budget.take(pieces.next_bytes()).await;
                 let piece = pieces.next().await?;
                 Ok(piece.map(|(number, body, rest)| ((number, body, memory), rest)))
@@ -80,12 +81,12 @@ impl Client {
     }
 }
 
-/// An input on its way into parts.
+/// An input that is split into parts.
 struct Pieces<R> {
     input: R,
-    /// What was read to see whether parts are needed: it goes first.
+    /// Bytes that were read to see whether parts are needed: they go first.
     first: Bytes,
-    /// The part that was last taken.
+    /// The number of the last part.
     number: u64,
 }
 
@@ -94,7 +95,7 @@ impl<R: Read + Send + 'static> Pieces<R> {
         streamed_part_bytes(self.number + 1)
     }
 
-    /// The next part and its number, if the input has more; an error if it has too much.
+    /// Returns the next part and its number, if the input has more; an error if it is too long.
     async fn next(mut self) -> Result<Option<(u64, Bytes, Self)>, S3Error> {
         let bytes = self.next_bytes();
         self.number += 1;
@@ -116,7 +117,8 @@ impl<R: Read + Send + 'static> Pieces<R> {
     }
 }
 
-/// Length of part `number`: it doubles every thousand parts, as nobody says how many will come.
+/// Returns the length of part `number`: it doubles every thousand parts, because their count is
+/// unknown.
 pub(super) const fn streamed_part_bytes(number: u64) -> u64 {
     assert!(number >= 1, "parts are counted from 1");
     let doublings = (number - 1) / 1000;
@@ -127,7 +129,7 @@ pub(super) const fn streamed_part_bytes(number: u64) -> u64 {
     if bytes < limits::STREAMED_PART_BYTES_MAX { bytes } else { limits::STREAMED_PART_BYTES_MAX }
 }
 
-/// Reads until `bytes` bytes are there or the input ends, and gives the input back.
+/// Reads until `bytes` bytes are there or the input ends, and returns the input as well.
 async fn read<R: Read + Send + 'static>(mut input: R, bytes: u64) -> Result<(R, Bytes), S3Error> {
     let read = tokio::task::spawn_blocking(move || {
         let mut buffer = Vec::new();

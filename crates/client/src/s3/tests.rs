@@ -1,4 +1,4 @@
-//! The documents of S3, its names on the wire, and checks of bodies.
+//! The XML documents of S3, its names on the wire, and verification of bodies.
 
 use expect_test::expect;
 use proptest::prelude::*;

@@ -1,10 +1,10 @@
-//! Bodies: files put whole or in parts, objects fetched into files, both checked end to end.
+//! Bodies: files uploaded whole or in parts, objects downloaded to files, both verified end to end.
 //!
 //! ```text
 //! put:  read piece -> CRC-64 -> send with the CRC -> server compares -> parts' CRCs combine
 //! get:  stream -> temporary file, hashing -> compare -> rename
 //!       stream -> standard output, hashing -> compare
-//!       broken off: continue with Range and If-Match
+//!       interrupted: continue with Range and If-Match
 //! ```
 
 use std::fs::{File, Permissions};
@@ -25,19 +25,19 @@ use super::xml::{self, PartDone};
 use crate::file_time::{FileTime, MTIME_HEADER};
 use crate::limits;
 
-/// Memory that bodies on their way may hold together.
+/// The memory budget of all bodies in flight.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Semaphore>);
 
 impl Default for Budget {
-    /// The whole budget.
+    /// Returns the whole budget.
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(limits::BODY_MEMORY_MIB as usize)))
     }
 }
 
 impl Budget {
-    /// Waits until `bytes` fit. A piece above the whole budget gets all of it.
+    /// Waits until `bytes` fit. A piece larger than the whole budget gets all of it.
     pub(super) async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let mib = u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
         let permits = mib.clamp(1, limits::BODY_MEMORY_MIB);
@@ -45,28 +45,28 @@ impl Budget {
     }
 }
 
-/// A file on its way to an object.
+/// A file to upload.
 #[derive(Clone, Copy, Debug)]
 pub struct PutSource<'a> {
-    /// Where it lies.
+    /// Its path.
     pub path: &'a Path,
     /// Its length when it was found.
     pub bytes: u64,
-    /// What the object shall be.
+    /// The properties of the object.
     pub wanted: Wanted<'a>,
 }
 
-/// What an object shall be besides its bytes.
+/// The properties of an object besides its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Storage class to ask for.
     pub class: &'a str,
-    /// When the file it is made of was last changed.
+    /// When its file was last changed.
     pub file_time: Option<FileTime>,
 }
 
 impl Wanted<'_> {
-    /// As headers of the request that makes the object.
+    /// Returns the headers of the request that creates the object.
     pub(super) fn headers(self) -> Headers {
         let time = self.file_time.map(|time| (MTIME_HEADER.into(), time.to_string()));
         let class = ("x-amz-storage-class".into(), self.class.to_owned());
@@ -75,7 +75,8 @@ impl Wanted<'_> {
 }
 
 impl Client {
-    /// Puts the file `source` as `key`; `sent` hears of bytes that arrived. Returns the ETag.
+    /// Puts the file `source` as `key`; calls `sent` with the number of bytes that arrived. Returns
+    /// the ETag.
     pub async fn put_file(
         &self,
         bucket: &str,
@@ -127,7 +128,7 @@ impl Client {
         self.end_upload(bucket, key, &upload, done).await
     }
 
-    /// Begins an upload in parts whose CRC-64s will be combined.
+    /// Starts a multipart upload whose CRC-64s will be combined.
     pub(super) async fn create_upload(
         &self,
         bucket: &str,
@@ -143,7 +144,7 @@ impl Client {
         xml::parse_upload_id(&self.document(&create).await?)
     }
 
-    /// Completes an upload whose parts are there, and aborts any other. Returns the ETag.
+    /// Completes an upload whose parts were all sent, and aborts any other. Returns the ETag.
     pub(super) async fn end_upload(
         &self,
         bucket: &str,
@@ -161,7 +162,7 @@ impl Client {
         done
     }
 
-    /// Drops an upload; one that cannot be dropped costs only its bytes, and is no news then.
+    /// Aborts an upload. A failure only costs the bytes of the upload, and is not an error.
     pub(super) async fn abort_upload(&self, bucket: &str, key: &str, upload: &str) {
         let abort = Call::new("AbortMultipartUpload", Method::DELETE, bucket)
             .key(key)
@@ -239,8 +240,8 @@ impl Client {
         Ok(xml::parse_etag(&self.slow_document(&call).await?))
     }
 
-    /// The document of a call that takes its time: S3 may begin with 200 and then tell of a
-    /// failure in the document.
+    /// Returns the document of a slow call: S3 may begin with 200 and then report a failure in the
+    /// document.
     pub(super) async fn slow_document(&self, call: &Call<'_>) -> Result<String, S3Error> {
         let answer = self.document(call).await?;
         let failure = xml::parse_error(&answer);
@@ -256,8 +257,9 @@ impl Client {
         })
     }
 
-    /// Fetches `key` into the file `path`, by way of a temporary file beside it; `received` hears
-    /// of bytes. The file has its name only when every byte was there and right.
+    /// Fetches `key` into the file `path`, by way of a temporary file beside it; calls `received`
+    /// with numbers of bytes. The file gets its name only when every byte has arrived and is
+    /// correct.
     pub async fn get_file(
         &self,
         bucket: &str,
@@ -267,7 +269,7 @@ impl Client {
     ) -> Result<ObjectHead, S3Error> {
         let call = get_call(bucket, key);
         let response = self.send(&call).await?;
-        // Deleted when it is dropped, unless it was given its name.
+        // Deleted on drop, unless it was renamed.
         let part = temporary_beside(path).map_err(file_error("create", path))?;
         let file = part.reopen().map_err(file_error("open", part.path()))?;
         let sink = tokio::fs::File::from_std(file);
@@ -287,8 +289,8 @@ impl Client {
         Ok(head)
     }
 
-    /// Fetches `key` into `sink`, which has taken bytes by the time they turn out to be wrong:
-    /// only an error says that they are. A `sink` that nobody reads is [`S3Error::ReaderGone`].
+    /// Fetches `key` into `sink`, which has received bytes by the time they turn out to be wrong:
+    /// only an error says so. A `sink` without a reader is [`S3Error::ReaderGone`].
     pub async fn get_into(
         &self,
         bucket: &str,
@@ -371,13 +373,13 @@ fn get_call<'a>(bucket: &'a str, key: &'a str) -> Call<'a> {
     Call::new("GetObject", Method::GET, bucket).key(key).header("x-amz-checksum-mode", "ENABLED")
 }
 
-/// Length of the parts of a file of `bytes`: whole MiB, few enough parts.
+/// Returns the length of the parts of a file of `bytes`: whole MiB, few enough parts.
 pub(super) fn part_bytes(bytes: u64) -> u64 {
     let least = bytes.div_ceil(limits::PARTS_MAX).next_multiple_of(1 << 20);
     least.max(limits::PART_BYTES_MIN)
 }
 
-/// A file of a random name in the folder of `path`, with the permissions of any new file.
+/// Creates a file of a random name in the folder of `path`, with the permissions of any new file.
 fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new()
         .prefix(limits::PART_PREFIX)
@@ -386,7 +388,7 @@ fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
         .tempfile_in(path.parent().unwrap_or_else(|| Path::new(".")))
 }
 
-/// Reads `bytes` bytes at `start`; with `is_last`, also that the file ends there.
+/// Reads `bytes` bytes at `start`; with `is_last`, also checks that the file ends there.
 async fn read_piece(path: &Path, start: u64, bytes: u64, is_last: bool) -> Result<Bytes, S3Error> {
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || {
@@ -420,7 +422,7 @@ pub(super) fn file_error(
     move |source| S3Error::File { action, path, source }
 }
 
-/// A server that keeps checksums says which it computed: it must be ours.
+/// Checks the checksum that a server returns, if it stores checksums: it must be ours.
 fn check_echo(call: &Call<'_>, response: &Response, sent: &str) -> Result<(), S3Error> {
     let echo = response.headers().get(CRC64_HEADER).and_then(|v| v.to_str().ok());
     match echo {

@@ -47,7 +47,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// Whether a URL can carry `key`: segments `.` and `..` are resolved away by URL parsers.
+/// Whether a URL can carry `key`: URL parsers resolve the segments `.` and `..`.
 pub(super) fn is_addressable(key: &str) -> bool {
     !key.split('/').any(|segment| segment == "." || segment == "..")
 }

@@ -1,5 +1,4 @@
-//! The client against a server that answers by script: failures that pass, bodies that break off,
-//! bytes that flip.
+//! The client against a scripted server: transient failures, interrupted bodies, flipped bits.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -14,14 +13,14 @@ use super::{Client, ClientConfig, CopySource, S3Error, S3ErrorKind, Trust, Wante
 
 const DEEP: Wanted<'static> = Wanted { class: "DEEP_ARCHIVE", file_time: None };
 
-/// A request as it came: its line, its headers in lower case, its body.
+/// A request as received: its line, its headers in lower case, its body.
 struct Seen {
     line: String,
     headers: String,
     body: Vec<u8>,
 }
 
-/// Answers one connection after the other with `answers`, each as it stands; returns the requests.
+/// Answers one connection after the other with `answers`, unchanged; returns the requests.
 fn serve(answers: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<Seen>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

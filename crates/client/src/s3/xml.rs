@@ -26,7 +26,7 @@ pub struct ListedObject {
 }
 
 impl ListedObject {
-    /// Whether GET answers 403 `InvalidObjectState` now.
+    /// Whether GET now answers 403 `InvalidObjectState`.
     pub fn needs_restore(&self) -> bool {
         is_archived_class(&self.class)
             && !matches!(self.restore, Some(RestoreStatus { in_progress: false, .. }))
@@ -43,7 +43,7 @@ pub fn is_archived_class(class: &str) -> bool {
 pub struct RestoreStatus {
     /// The copy is being made.
     pub in_progress: bool,
-    /// When it goes.
+    /// When it expires.
     pub expiry: Option<String>,
 }
 
@@ -173,7 +173,7 @@ fn parse<'de, T: Deserialize<'de>>(operation: &'static str, text: &'de str) -> R
         .map_err(|error| S3Error::Protocol { operation, reason: error.to_string() })
 }
 
-/// Reads a `ListObjectsV2` answer.
+/// Parses a `ListObjectsV2` answer.
 pub(super) fn parse_list(text: &str) -> Result<ListPage, S3Error> {
     let operation = "ListObjectsV2";
     let document: ListBucketResult = parse(operation, text)?;
@@ -211,24 +211,24 @@ pub(super) fn parse_list(text: &str) -> Result<ListPage, S3Error> {
     Ok(ListPage { objects, prefixes, next })
 }
 
-/// Reads a `ListBuckets` answer.
+/// Parses a `ListBuckets` answer.
 pub(super) fn parse_buckets(text: &str) -> Result<Vec<ListedBucket>, S3Error> {
     let document: ListAllMyBucketsResult = parse("ListBuckets", text)?;
     let buckets = document.buckets.bucket.into_iter();
     Ok(buckets.map(|b| ListedBucket { name: b.name, created: b.creation_date }).collect())
 }
 
-/// Reads a `CreateMultipartUpload` answer.
+/// Parses a `CreateMultipartUpload` answer.
 pub(super) fn parse_upload_id(text: &str) -> Result<String, S3Error> {
     parse::<InitiateMultipartUploadResult>("CreateMultipartUpload", text).map(|d| d.upload_id)
 }
 
-/// Reads a `DeleteObjects` answer: the keys that stay.
+/// Parses a `DeleteObjects` answer: the keys that could not be deleted.
 pub(super) fn parse_delete(text: &str) -> Result<Vec<DeleteFailure>, S3Error> {
     parse::<DeleteResult>("DeleteObjects", text).map(|d| d.errors)
 }
 
-/// Reads an error document; anything else is an empty one.
+/// Parses an error document; returns an empty one for anything else.
 pub(super) fn parse_error(text: &str) -> ErrorDocument {
     if text.contains("<Error") {
         quick_xml::de::from_str(text).unwrap_or_default()
@@ -247,7 +247,7 @@ pub(super) fn delete_request(keys: &[String]) -> String {
     xml
 }
 
-/// A part that was put.
+/// An uploaded part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartDone {
     /// 1 to 10,000.
@@ -308,8 +308,8 @@ struct CompleteMultipartUploadResult {
     etag: String,
 }
 
-/// The ETag of the answer to `CompleteMultipartUpload`, `CopyObject` or `UploadPartCopy`, without
-/// quotes; empty when it has none.
+/// Returns the ETag of the answer to `CompleteMultipartUpload`, `CopyObject` or `UploadPartCopy`,
+/// without quotes; empty when it has none.
 pub(super) fn parse_etag(text: &str) -> String {
     let document: CompleteMultipartUploadResult = quick_xml::de::from_str(text).unwrap_or_default();
     document.etag.trim_matches('"').to_owned()

@@ -1,4 +1,4 @@
-//! Byte by byte: is what came back what went in?
+//! Compares restored files with the originals, byte by byte.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -10,7 +10,7 @@ use fulgurite_object_commands::PlannedPut;
 
 use fulgurite_client::limits::WRITE_BUFFER_BYTES;
 
-/// The keys of all `files` of `original` that are not the same below `restored`.
+/// Returns the keys of all `files` of `original` that differ below `restored`.
 pub(crate) fn differing(
     original: &Path,
     restored: &Path,
@@ -27,7 +27,7 @@ pub(crate) fn differing(
     Ok(differing)
 }
 
-/// Whether two files hold the same bytes. One that does not exist is the same as nothing.
+/// Whether two files hold the same bytes. If `other` cannot be opened, they differ.
 pub(crate) fn is_same(one: &Path, other: &Path) -> anyhow::Result<bool> {
     let open = |path: &Path| {
         File::open(path).with_context(|| format!("cannot open \"{}\"", path.display()))

@@ -1,8 +1,9 @@
-//! Damage to real platter files, at random and within what the three codes can bring back.
+//! Damages real platter files, at random and within what the three codes can repair.
 //!
-//! One platter of each set goes away whole. On the others some tracks lose up to as many sectors as
-//! their own redundancy, and one track of each large group goes whole. Every loss is drawn from the
-//! budget of the code that must repair it, so whatever the seed, all bytes can return.
+//! One platter of each set is removed. On the others some tracks lose up to as many sectors as
+//! their own redundancy, and one track of each large group is lost completely. Every loss is
+//! charged to the budget of the code that must repair it, so whatever the seed, all bytes can be
+//! restored.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, Permissions};
@@ -16,14 +17,14 @@ use fulgurite_glass::{
 };
 use fulgurite_units::{PlatterId, RandomStream, Seed, SetId, TrackIndex};
 
-/// What was done to the platters.
+/// The damage done to the platters.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub(crate) struct Damage {
-    /// Platters taken away.
+    /// Platters removed.
     pub(crate) platters_lost: Vec<PlatterId>,
     /// Whole tracks overwritten.
     pub(crate) tracks: u64,
-    /// Single sectors with flipped bytes, besides those of whole tracks.
+    /// Single sectors with flipped bytes, in addition to those of whole tracks.
     pub(crate) sectors: u64,
 }
 
@@ -36,7 +37,7 @@ struct Platter {
     map: TrackMap,
 }
 
-/// One track in this many is given bad sectors.
+/// One track in this many gets bad sectors.
 const TRACKS_PER_DAMAGED: u64 = 4;
 /// Bytes flipped in a bad sector.
 const FLIPS: u64 = 3;
@@ -45,13 +46,13 @@ const FLIP_MAX: u64 = 80;
 
 const _: () = assert!(FLIPS * FLIP_MAX < 256, "flips of one byte cannot cancel");
 
-/// Bytes of all platter files in `platters`.
+/// Returns the bytes of all platter files in `platters`.
 pub(crate) fn platter_bytes(platters: &Path) -> anyhow::Result<u64> {
     let paths = platter_paths(platters)?;
     paths.iter().map(|path| Ok(std::fs::metadata(path)?.len())).sum()
 }
 
-/// Damages the platters in `platters`; those taken away go to `lost`.
+/// Damages the platters in `platters`; removed ones are moved to `lost`.
 pub(crate) fn damage(platters: &Path, lost: &Path, seed: Seed) -> anyhow::Result<Damage> {
     let mut sets: BTreeMap<SetId, Vec<Platter>> = BTreeMap::new();
     for path in platter_paths(platters)? {
@@ -101,16 +102,16 @@ fn open(path: PathBuf) -> anyhow::Result<Platter> {
     })
 }
 
-/// An index below `count`, or 0 when there is nothing to choose from.
+/// Returns an index below `count`, or 0 when there is nothing to choose from.
 fn pick(random: &mut RandomStream, count: usize) -> usize {
     usize::try_from(random.below(count.max(1) as u64)).unwrap_or(0)
 }
 
 /// Damages what is left of a set.
 ///
-/// The cross-platter code takes the same track of every platter: `budget` is how many sectors of
-/// each track it can still lose, after the platter that is gone. The large-group code has a budget
-/// of its own on each platter.
+/// The cross-platter code covers the same track of every platter: `budget` is how many sectors of
+/// each track it can still lose, after the platter that is gone. The large-group code has a
+/// separate budget on each platter.
 fn damage_set(
     members: &[Platter],
     random: &mut RandomStream,
@@ -165,7 +166,7 @@ fn below_u32(random: &mut RandomStream, bound: u32) -> u32 {
     u32::try_from(random.below(u64::from(bound.max(1)))).unwrap_or(0)
 }
 
-/// A platter of before may be read-only.
+/// Opens a platter for writing; older ones may be read-only.
 fn writable(path: &Path) -> anyhow::Result<File> {
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     OpenOptions::new()

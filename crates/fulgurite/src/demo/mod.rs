@@ -1,4 +1,5 @@
-//! `demo`: the whole life of a folder in one run: in through S3, onto glass, damaged, and back.
+//! `demo`: the whole life of a folder in one run: put through S3, onto glass, damaged, and
+//! restored.
 //!
 //! ```text
 //! folder --put--> archive --seal, verify--> platters --damage: sectors, tracks, one whole platter
@@ -43,13 +44,13 @@ pub(crate) struct DemoArgs {
     /// Folder to archive; by default the project's own sources
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Number from which all damage follows
+    /// Seed of all damage
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How the medium is simulated
     #[arg(long, value_enum, default_value = "sector")]
     fidelity: Fidelity,
-    /// What glass calibrate wrote, for fidelity soft
+    /// Statistics from glass calibrate, for fidelity soft
     #[arg(long, value_name = "FILE")]
     statistics: Option<PathBuf>,
     /// Keep the temporary directory: archive, platters, restored files
@@ -60,7 +61,7 @@ pub(crate) struct DemoArgs {
 const BUCKET: &str = "demo";
 const CLASS: &str = "DEEP_ARCHIVE";
 const PREFIX: &str = "files/";
-/// Files whose places are shown.
+/// Number of files whose places are shown.
 const PLACES_SHOWN: usize = 3;
 
 /// Runs `demo`.
@@ -81,7 +82,7 @@ pub(crate) async fn demo(args: &DemoArgs, out: &Output) -> anyhow::Result<()> {
 
 async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     let is_analog = args.fidelity == Fidelity::Analog;
-    // Voxels are simulated at a hundred kilobytes or so a second: little is archived unasked.
+    // Voxels are simulated at about a hundred kilobytes a second, so little is archived by default.
     let source = source::choose(args.folder.as_deref(), &root.join("source"), is_analog)?;
     let files = source.files()?;
     if files.is_empty() {
@@ -101,7 +102,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     config.medium.fidelity = args.fidelity;
     config.medium.seed = args.seed;
     config.medium.statistics.clone_from(&args.statistics);
-    // Nothing is sealed before it is asked for, so that staging and sealing are seen apart.
+    // Nothing is sealed before it is requested, so that staging and sealing are timed separately.
     config.seal.staged_bytes = Some(config.storage.log_capacity);
     config.seal.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
@@ -123,7 +124,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// The archive of a demo and those who talk to it.
+/// The archive of a demo and its clients.
 struct Stage<'a> {
     client: Client,
     admin: AdminClient,
@@ -132,7 +133,7 @@ struct Stage<'a> {
     data: &'a Path,
     root: &'a Path,
     out: &'a Output,
-    /// The steps are silent: only the report is data.
+    /// Silences the steps: only the report is data.
     quiet: Output,
 }
 
@@ -218,7 +219,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Staging is dropped: the archive has no byte of the file but on glass, and says so.
+    /// Checks that staging is empty: the archive has the bytes of the files on glass only, and
+    /// refuses to read them without a restore.
     async fn must_be_archived(&self, files: &[PlannedPut]) -> anyhow::Result<()> {
         let status = self.admin.status().await?;
         if status.objects_staged != 0 || status.staged_bytes != 0 {
@@ -291,7 +293,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Before anything was damaged, every platter must read back whole.
+/// Checks that every platter can be read completely before anything is damaged.
 fn all_readable(platters: &[VerifiedPlatter]) -> anyhow::Result<()> {
     let bad = platters.iter().find(|p| p.error.is_some() || p.tracks_unreadable > 0);
     let Some(bad) = bad else { return Ok(()) };

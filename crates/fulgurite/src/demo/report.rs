@@ -1,4 +1,4 @@
-//! What a demo found, as one JSON object or as a page of text.
+//! The report of a demo, as one JSON object or as a page of text.
 
 use fulgurite_archive::DecodeStatus;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status};
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::damage::Damage;
 use super::source::Source;
 
-/// What a demo found.
+/// The report of a demo.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     seed: u64,
@@ -38,12 +38,12 @@ pub(crate) struct Report {
     geometry: Option<Geometry>,
     fidelity: Fidelity,
     decode: Option<DecodeStatus>,
-    /// Where a few files lay.
+    /// Places of a few files.
     pub(crate) places: Vec<(String, Vec<ShardPlace>)>,
 }
 
 impl Report {
-    /// A report to be filled in.
+    /// Creates an empty report.
     pub(crate) fn new(seed: u64, fidelity: Fidelity, source: &Source, endpoint: &str) -> Self {
         Self {
             seed,
@@ -67,7 +67,7 @@ impl Report {
         }
     }
 
-    /// Takes what sealing did.
+    /// Records the result of sealing.
     pub(crate) fn sealed(&mut self, sealed: &SealReport) {
         self.seal_seconds = sealed.seconds;
         self.sealed_bytes = sealed.bytes;
@@ -77,7 +77,7 @@ impl Report {
         }
     }
 
-    /// Takes how much redundancy was used.
+    /// Records how much redundancy was used.
     pub(crate) fn repaired(&mut self, status: &Status, geometry: Geometry) {
         self.repaired =
             (status.repaired_by_track, status.repaired_by_group, status.repaired_by_set);
@@ -85,7 +85,7 @@ impl Report {
         self.decode.clone_from(&status.decode);
     }
 
-    /// Prints it.
+    /// Prints the report.
     pub(crate) fn show(&self, out: &Output) -> anyhow::Result<()> {
         out.json(&self.to_json())?;
         out.text(self.to_text())
@@ -185,7 +185,7 @@ impl Report {
     }
 }
 
-/// What the decode service did, in a line.
+/// Describes the work of the decode service in a line.
 fn decoded(status: &DecodeStatus) -> String {
     let by: Vec<String> = status
         .sectors

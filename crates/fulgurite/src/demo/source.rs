@@ -1,5 +1,5 @@
-//! Which files a demo archives: a folder of one's own, the checkout one stands in, or a few
-//! sources that the program carries.
+//! The files that a demo archives: a given folder, the current checkout, or a few sources embedded
+//! in the program.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,16 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::PREFIX;
 
-/// What is archived.
+/// The files to archive.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The folder.
     pub(crate) folder: PathBuf,
-    /// Where it comes from, for the report.
+    /// Its origin, for the report.
     pub(crate) origin: &'static str,
 }
 
-/// Sources the program carries for a demo far from any checkout.
+/// Sources embedded in the program, for a demo outside of any checkout.
 const CARRIED: [(&str, &str); 6] = [
     ("Cargo.toml", include_str!("../../Cargo.toml")),
     ("src/main.rs", include_str!("../main.rs")),
@@ -28,8 +28,8 @@ const CARRIED: [(&str, &str); 6] = [
     ("src/demo/mod.rs", include_str!("mod.rs")),
 ];
 
-/// The folder to archive; `scratch` is where carried files are written if there is none, or if it
-/// shall be `small`.
+/// Chooses the folder to archive; embedded files are written to `scratch` if there is none, or if
+/// it has to be `small`.
 pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyhow::Result<Source> {
     if let Some(folder) = folder {
         let is_folder = std::fs::metadata(folder).is_ok_and(|metadata| metadata.is_dir());
@@ -45,7 +45,7 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyh
     }
     let here = std::env::current_dir()?;
     if !small && here.join("crates/fulgurite/Cargo.toml").is_file() {
-        // A copy, because somebody may be at work on them.
+        // A copy, because the originals may be edited meanwhile.
         copy(&Source { folder: here, origin: "" }, scratch)?;
         let origin = "a copy of the project's own sources";
         return Ok(Source { folder: scratch.to_owned(), origin });
@@ -60,7 +60,8 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyh
     Ok(Source { folder: scratch.to_owned(), origin: "sources the program carries" })
 }
 
-/// Copies the files of `source` to `scratch`. One that is gone before it is copied was not meant.
+/// Copies the files of `source` to `scratch`. A file that disappears before it is copied is
+/// skipped.
 fn copy(source: &Source, scratch: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(scratch)?;
     for file in source.files()? {
@@ -78,8 +79,8 @@ fn copy(source: &Source, scratch: &Path) -> anyhow::Result<()> {
 }
 
 impl Source {
-    /// Its files in order, without version control and caches (marked by `CACHEDIR.TAG`), links
-    /// and special files.
+    /// Returns its files in order, without version control, caches (marked by `CACHEDIR.TAG`),
+    /// links and special files.
     pub(crate) fn files(&self) -> anyhow::Result<Vec<PlannedPut>> {
         let mut files = Vec::new();
         let entries = WalkDir::new(&self.folder).sort_by_file_name().into_iter();

@@ -1,4 +1,4 @@
-//! Errors of every crate find their row of the table.
+//! Errors of every crate map to their exit codes.
 
 use fulgurite_archive::ArchiveError;
 use fulgurite_client::s3::S3Error;

@@ -1,4 +1,4 @@
-//! Names from outside stay within their line, in text and in JSON.
+//! Untrusted names stay within their line, in text and in JSON.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::{EscapedFields, EscapedLines, escaped};
 
-/// What was logged.
+/// The log output.
 #[derive(Clone, Debug, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -36,10 +36,10 @@ impl Sink {
     }
 }
 
-/// A line of its own, colors, a bell, both forms of escape, and a reversed end.
+/// A line break with a forged line, colors, a bell, both forms of escape, and a reversed end.
 const KEY: &str = "a\n2026-01-01 ERROR forged\r\u{1b}[31m\u{7}\u{9b}2J\u{7f}\u{202e}gpj";
 
-/// Every way in which a name gets into an event: message, display, debug, string, span.
+/// Logs names in every way in which they get into an event: message, display, debug, string, span.
 fn log_names() {
     let span = tracing::error_span!("request", id = KEY, shown = %KEY);
     let _inside = span.enter();

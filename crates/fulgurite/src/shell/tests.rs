@@ -1,9 +1,9 @@
-//! Completions and pages know every command.
+//! Completions and pages cover every command.
 
 use super::*;
 use crate::cli::command_line;
 
-/// Every command by the words that call it.
+/// Returns every command by the words that call it.
 fn commands() -> Vec<String> {
     fn add(command: &clap::Command, name: &str, names: &mut Vec<String>) {
         names.push(name.to_owned());

@@ -1,4 +1,4 @@
-//! What a person sees: commands in, whole output and exit codes out, against a real server.
+//! What a user sees: commands in, complete output and exit codes out, against a real server.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 

@@ -7,7 +7,8 @@ use expect_test::expect;
 
 use crate::process::{Server, fold, fulgurite, transcript};
 
-/// Wall times and rates differ from run to run: ` in 1.2 s (3 MiB/s)` becomes ` in TIME`.
+/// Removes wall times and rates, which differ from run to run: ` in 1.2 s (3 MiB/s)` becomes ` in
+/// TIME`.
 pub(crate) fn without_times(text: &str) -> String {
     let is_time = |text: &str| {
         let mut words = text.split([' ', ';']);
@@ -45,7 +46,7 @@ fn same_files(one: &Path, other: &Path) {
     }
 }
 
-/// Odd names, an empty file, an empty folder, and a file that goes in parts.
+/// Creates odd names, an empty file, an empty folder, and a file that is uploaded in parts.
 fn make_tree(root: &Path) {
     fs::create_dir_all(root.join("sub dir/empty")).unwrap();
     fs::write(root.join("zero"), b"").unwrap();
@@ -166,7 +167,7 @@ fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
         assert_eq!(fs::read_to_string(folder.path().join("twins").join(name)).unwrap(), name);
     }
     assert_eq!(fs::read_dir(folder.path().join("twins")).unwrap().count(), 3);
-    // A link that stands where a folder should be is not followed.
+    // A symlink in place of a folder is not followed.
     std::os::unix::fs::symlink("/tmp", folder.path().join("out/dir")).unwrap();
     run(&[&["put", "file", "s3://box/dir/inner"][..], &class].concat());
     expect![[r#"

@@ -1,4 +1,4 @@
-//! Platter files on their own, and the demonstration of their use.
+//! Platter files on their own, and the demo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::process::{Server, fold, fulgurite, transcript};
 
-/// A data directory with one sealed file, its server stopped; returns an information platter.
+/// Creates a data directory with one sealed file, its server stopped; returns an information
+/// platter.
 fn sealed(folder: &Path) -> PathBuf {
     let data = folder.join("data");
     let server = Server::start(&data, &[]);
@@ -31,7 +32,7 @@ fn sealed(folder: &Path) -> PathBuf {
         .unwrap()
 }
 
-/// A platter of sound sectors whose header asks for a span that no track has.
+/// Returns a platter of valid sectors whose header asks for a span that no track has.
 fn with_impossible_geometry(platter: &[u8]) -> Vec<u8> {
     const SECTOR: usize = 8192 + 128;
     let mut platter = platter.to_vec();

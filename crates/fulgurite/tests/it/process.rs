@@ -1,4 +1,4 @@
-//! Running the program: once to its end, or as a server that is ended when the test is.
+//! Runs the program: once to its end, or as a server that stops with the test.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program, without the settings of whoever runs the tests.
+/// Returns the program, without the environment settings of the test runner.
 pub(crate) fn fulgurite(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
     for (name, _) in std::env::vars_os() {
@@ -19,13 +19,13 @@ pub(crate) fn fulgurite(args: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end and shows everything: standard output, standard error, exit code.
+/// Runs to the end and returns everything: standard output, standard error, exit code.
 pub(crate) fn transcript(command: &mut Command) -> String {
     let output = command.output().unwrap();
     show(&output)
 }
 
-/// The same with long lines broken at a space, so that transcripts can be read in the source.
+/// Breaks long lines at a space, so that transcripts can be read in the source.
 pub(crate) fn fold(text: &str) -> String {
     let mut folded = String::new();
     for line in text.lines() {
@@ -55,7 +55,7 @@ fn show(output: &Output) -> String {
 /// A server of a data directory, on a free port.
 pub(crate) struct Server {
     child: Child,
-    /// What it said when it listened.
+    /// Its message when it started to listen.
     pub(crate) listening: Value,
 }
 

@@ -1,4 +1,4 @@
-//! A server's life: started, found, alone on its directory, stopped, started again.
+//! The life of a server: started, found, exclusive on its directory, stopped, restarted.
 
 use std::fs;
 
@@ -52,7 +52,7 @@ fn an_archive_that_lost_its_keys_says_that_the_old_ones_are_void() {
         let mut command = fulgurite(&args);
         command.stderr(fs::File::create(folder.path().join("log")).unwrap());
         let mut process = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-        // It has said everything about its keys before it says where it listens.
+        // It prints everything about its keys before its address.
         let mut first = [0];
         std::io::Read::read_exact(process.stdout.as_mut().unwrap(), &mut first).unwrap();
         process.kill().unwrap();
@@ -102,7 +102,7 @@ fn given_keys_are_not_stored_and_wrong_ones_refused() {
     let wrong = admin(&["--access-key", "AKTEST", "--secret-key", "wrong-secret"]);
     assert_eq!(wrong.status.code(), Some(6), "{}", String::from_utf8_lossy(&wrong.stderr));
 
-    // The directory opens the admin API all the same, with keys that are not those of the archive.
+    // The directory still opens the admin API, with other keys than those of the archive.
     assert!(admin(&[]).status.success());
     let file = folder.path().join("operator.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -115,7 +115,7 @@ fn given_keys_are_not_stored_and_wrong_ones_refused() {
         exit: 3
     "#]]
     .assert_eq(&fold(&transcript(&mut fulgurite(&["ls", "--data", &shown]))));
-    // They open nothing else, and nothing after the server.
+    // They open nothing else, and nothing once the server has stopped.
     let value = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
         line.split('"').nth(1).unwrap().to_owned()

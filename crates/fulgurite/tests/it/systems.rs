@@ -1,5 +1,5 @@
-//! The twin's other systems from the command line: a queue, racks, tomes and sites, and what the
-//! papers say of them.
+//! The twin's other systems from the command line: a queue, racks, tomes and sites, and the claims
+//! of their papers.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::twin::{check, lines};
 const QUEUE: &str =
     "system = \"queue\"\nservers = 2\nload = 0.5\nservice = \"1s\"\ncustomers = 20000\n";
 
-/// The same commands for another system: what a file is of, it says.
+/// The same commands for another system: the file names its system.
 #[test]
 fn a_queue_is_run_and_swept_as_a_library_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn what_another_system_refuses_is_named_too() {
     );
 }
 
-/// The paper may be named, or left out as when there was but one.
+/// The paper may be named; without a name it is Silica's.
 #[test]
 fn a_paper_is_named_or_is_silica() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ fn what_a_rack_cannot_be_run_with_is_refused() {
     );
 }
 
-/// Statements that need no run are held against the paper.
+/// Statements that need no run are compared with the paper.
 #[test]
 fn the_paper_of_the_rack_is_named() {
     let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pelican");

@@ -1,4 +1,4 @@
-//! Pipes, single files, copies on the server, and folders kept the same.
+//! Pipes, single files, server-side copies, and synced folders.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use expect_test::expect;
 use crate::objects::without_times;
 use crate::process::{Server, fold, fulgurite, transcript};
 
-/// A command in `folder`, for the archive in `folder/data`.
+/// Returns a command in `folder`, for the archive in `folder/data`.
 fn command(folder: &Path, args: &[&str]) -> std::process::Command {
     let mut command = fulgurite(args);
     command.current_dir(folder).env("FULGURITE_DATA", folder.join("data"));
@@ -21,7 +21,7 @@ fn run(folder: &Path, args: &[&str]) -> String {
     fold(&without_times(&transcript(&mut command(folder, args))))
 }
 
-/// The same with `input` on standard input.
+/// Runs the same with `input` on standard input.
 fn run_with(folder: &Path, input: &[u8], args: &[&str]) -> String {
     let mut command = command(folder, args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -48,7 +48,7 @@ fn pipes_and_single_files() {
     let put =
         |input: &[u8], url: &str| run_with(root, input, &[&["put", "-", url][..], &CLASS].concat());
     expect![["1 object, 6 B in TIME\nexit: 0\n"]].assert_eq(&put(b"hello\n", "s3://box/a/hi"));
-    // Above 64 MiB it goes in parts; nobody knows beforehand.
+    // Above 64 MiB it is uploaded in parts; the length is not known beforehand.
     let large = b"seventy mebibytes of no great variety.. ".repeat((70 << 20) / 40);
     expect![["1 object, 70 MiB in TIME\nexit: 0\n"]].assert_eq(&put(&large, "s3://box/large"));
     let got = command(root, &["cat", "s3://box/a/hi", "s3://box/large"]).output().unwrap();
@@ -173,7 +173,7 @@ fn a_folder_and_a_prefix_become_the_same() {
     "#]]
     .assert_eq(&up(&[]));
     assert!(up(&[]).starts_with("put 0 objects, 0 B, and deleted 0 in TIME; 3 unchanged"));
-    // The same size and other bytes; the time says that it was written.
+    // The same size and other bytes; the modification time shows the change.
     fs::write(root.join("from/a"), b"ONE").unwrap();
     let old = fs::File::options().write(true).open(root.join("from/sub/b")).unwrap();
     old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1)).unwrap();
@@ -231,7 +231,7 @@ fn a_sync_asks_for_what_is_on_glass() {
     run(root, &["admin", "seal"]);
     fs::create_dir(root.join("to")).unwrap();
     fs::copy(root.join("from/a"), root.join("to/a")).unwrap();
-    // Only what is needed is asked for: `a` is there.
+    // Only what is needed is requested: `a` exists.
     expect![[r#"
         fetched 0 objects, 0 B, and deleted 0 in TIME; 1 unchanged
         err: b is archived (DEEP_ARCHIVE)

@@ -1,5 +1,4 @@
-//! The twin from the command line: a scenario is run, its log is played, and what is wrong is
-//! named.
+//! The twin from the command line: a scenario is run, its log is replayed, and errors are named.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use crate::process::{fold, fulgurite, transcript};
 
-/// A small library for a quarter of an hour.
+/// Writes a scenario of a small library for a quarter of an hour.
 fn scenario(folder: &Path) {
     let said = fulgurite(&["twin", "scenario", "typical"]).output().unwrap();
     let text = String::from_utf8(said.stdout).unwrap();
@@ -181,7 +180,7 @@ fn seeds_are_chosen_and_fields_are_set() {
     );
 }
 
-/// A folder with the log of a run.
+/// Creates a folder with the log of a run.
 fn logged() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     scenario(folder.path());
@@ -422,7 +421,7 @@ fn a_report_shows_a_run_and_changes_nothing() {
     assert_eq!(numbers["runs"][1], plain[1]["run"]);
     assert_eq!(numbers["courses"][1]["seed"], 2);
     assert_eq!(numbers["courses"][1]["drives"].as_array().unwrap().len(), 20);
-    // With a log besides, both are whole.
+    // With a log as well, both are complete.
     let both = ["--log", "run.log", "--report", "both"];
     assert_eq!(lines(folder, &[&run[..], &both].concat()), plain);
     let replayed = fulgurite(&["twin", "replay", "run.log"]).current_dir(folder).output().unwrap();
@@ -466,7 +465,7 @@ fn two_fields_are_swept_whatever_the_threads() {
     let many = lines(folder, &json);
     assert_eq!(many, lines(folder, &[&json[..], &["--threads", "1"]].concat()));
     assert_eq!(many.len(), 4);
-    // The last corner is what `run` says of it.
+    // The last corner equals the output of `run`.
     let alone = [
         &["twin", "run", "small.toml", "--json", "--seeds", "2", "--set", "policy=silica"][..],
         &["--set", "library.shuttles_per_panel=10", "--set", "throughput=210"],
@@ -543,7 +542,8 @@ fn a_sweep_that_cannot_be_run_says_where() {
     );
 }
 
-/// What a log says was asked is served again by simulated machines: the same of the same seed.
+/// The requests of a log are served again by simulated machines: the same seed gives the same
+/// result.
 #[test]
 fn what_a_library_was_asked_is_asked_of_the_twin() {
     let folder = tempfile::tempdir().unwrap();
@@ -568,8 +568,8 @@ fn what_a_library_was_asked_is_asked_of_the_twin() {
     assert_eq!(said.status.code(), Some(3));
 }
 
-/// A scenario of `experiments/restores`, run with one seed and these changes: what its restores
-/// measured.
+/// Runs a scenario of `experiments/restores` with one seed and these changes; returns what its
+/// restores measured.
 fn restores(scenario: &str, set: &[&str]) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/restores");
     let mut args = vec!["--json", "twin", "run", scenario];
@@ -580,7 +580,7 @@ fn restores(scenario: &str, set: &[&str]) -> Value {
 }
 
 /// The controllers keep all drives busy with one large object and a thousand small ones, as far as
-/// shuttles allow: where they bring platters, it is they who are busy.
+/// shuttles allow: if shuttles bring the platters, the shuttles are the bottleneck.
 #[test]
 fn restores_keep_drives_busy_until_there_is_no_platter_for_each() {
     let found = restores("large.toml", &["policy=no-shuttles"]);

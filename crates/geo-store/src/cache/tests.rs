@@ -1,4 +1,4 @@
-//! The cache by itself: what it holds, what it lets go, and what it does when its disk fails.
+//! Tests of the cache alone: what it holds and evicts, and what it does when its disk fails.
 
 use fulgurite_geo::{Fragment, SiteIndex, WriteId};
 use fulgurite_units::{Instant, UnixTime};
@@ -21,7 +21,7 @@ fn open(folder: &Path, bytes: u64) -> FragmentCache {
 
 async fn keep(cache: &FragmentCache, write: u128, stored: &[u8]) {
     cache.keep(&blob(write), Bytes::copy_from_slice(stored));
-    // All permits are back when nothing is being written.
+    // All permits are back once no write is running.
     let writes = u32::try_from(CACHE_WRITES).unwrap();
     drop(cache.0.writes.acquire_many(writes).await.unwrap());
 }
@@ -45,7 +45,7 @@ async fn what_was_kept_is_there_in_part_and_after_a_restart() {
     let cache = open(folder.path(), 1000);
     assert_eq!(cache.get(&blob(1), 0..10).await.unwrap(), "0123456789");
     assert!(!cache.has(&blob(2)));
-    // The lock, what is not ours, and the fragment: what was never whole is gone.
+    // The lock, a file that is not ours, and the fragment; the incomplete file is gone.
     assert_eq!(files(folder.path()), 3);
 }
 
@@ -60,7 +60,7 @@ async fn those_unused_for_longest_make_room_also_after_a_restart() {
     keep(&cache, 4, &[7; 25]).await;
     assert!(cache.has(&blob(0)) && !cache.has(&blob(1)) && cache.has(&blob(4)));
     assert_eq!((cache.counts().bytes, files(folder.path())), (100, 5));
-    // What would take more than its share is not kept.
+    // An entry larger than its share is not cached.
     keep(&cache, 5, &[7; 99]).await;
     assert!(!cache.has(&blob(5)) && cache.has(&blob(2)));
     assert!(cache.get(&blob(2), 0..1).await.is_some());
@@ -86,7 +86,7 @@ async fn a_disk_that_fails_is_left_alone_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 1000);
     keep(&cache, 1, &[7; 10]).await;
-    // A folder stands where the next fragment is to be.
+    // A folder blocks the path of the next fragment.
     let taken = folder.path().join(file_name(&blob(2)).unwrap());
     std::fs::create_dir_all(taken.join("in it")).unwrap();
     keep(&cache, 2, &[7; 10]).await;
@@ -110,7 +110,7 @@ async fn what_is_dropped_or_was_taken_away_is_no_more_there() {
     assert_eq!(files(folder.path()), 3);
     std::fs::remove_file(folder.path().join(file_name(&blob(2)).unwrap())).unwrap();
     assert_eq!(cache.get(&blob(2), 0..1).await, None);
-    // One that was cut short.
+    // A truncated one.
     std::fs::write(folder.path().join(file_name(&blob(3)).unwrap()), "7").unwrap();
     assert_eq!(cache.get(&blob(3), 0..10).await, None);
     assert_eq!((cache.counts().bytes, files(folder.path())), (0, 1));

@@ -1,11 +1,12 @@
-//! A namespace whose beginning was cut short is begun by asking again.
+//! The creation of a namespace that was interrupted succeeds when it is retried.
 
 use fulgurite_geo_store::GeoStore;
 
 use crate::shelf::Shelf;
 use crate::sites_fail::{bytes, put, read};
 
-/// A begin that was killed between the sites and the file of the map succeeds when it is run again.
+/// A creation that was killed after the sites had the map but before its file did succeeds when it
+/// is run again.
 #[tokio::test(start_paused = true)]
 async fn beginning_again_goes_on_and_takes_no_other_map() {
     let shelf = Shelf::new(3, 2, 1);

@@ -1,5 +1,5 @@
-//! Gets with a cache of fragments: what other sites are asked for, and what not any more. Time
-//! passes only while everybody waits, so that no site seems slow.
+//! Gets with a fragment cache: what they still request from other sites, and what not. Time
+//! advances only while all tasks wait, so that no site seems slow.
 
 use std::time::Duration;
 
@@ -48,7 +48,8 @@ impl World {
         self.store.snapshot()
     }
 
-    /// Gets until a fragment is in the cache: that the bytes are written has to be told first.
+    /// Gets until a fragment is in the cache: the notification that the bytes are written must
+    /// arrive first.
     async fn fill(&self) -> Snapshot {
         for _ in 0..1000 {
             self.get().await;
@@ -74,7 +75,7 @@ async fn the_next_get_brings_nothing_from_elsewhere() {
     let after = world.get().await;
     assert_eq!(read_elsewhere(&after), read_elsewhere(&before));
     assert!(after.cache_hits > before.cache_hits);
-    // The rows are asked for all the same: which version is the last one is not in a cache.
+    // The rows are still read: the cache does not know which version is the last one.
     assert!(after.read_rounds > before.read_rounds);
     let part = world.store.get_range(&key(), 70_000..290_001).await.unwrap();
     assert_eq!(part, world.object.slice(70_000..290_001));
@@ -92,7 +93,7 @@ async fn it_serves_while_the_fragments_of_other_sites_are_gone() {
         }
     }
     world.get().await;
-    // Without rows of a quorum nobody knows which version is the last one.
+    // Without the rows of a quorum the last version is unknown.
     world.shelf.fail("site-1");
     world.shelf.fail("site-2");
     world.store.get(&key()).await.unwrap_err();
@@ -115,7 +116,7 @@ async fn what_is_damaged_there_is_fetched_from_its_site_again() {
     assert!(damaged > 0);
     let after = world.get().await;
     assert!(read_elsewhere(&after) > read_elsewhere(&before));
-    // It is kept anew, when nobody waits for it.
+    // It is cached again in the background.
     let mut read = read_elsewhere(&after);
     for _ in 0..1000 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -144,7 +145,7 @@ async fn a_new_version_is_read_past_what_is_kept_of_the_old_one() {
     let world = World::new().await;
     world.fill().await;
     let new = Bytes::from(vec![9; 300_000]);
-    // By another program, which knows of no cache.
+    // By another program, which does not know of the cache.
     let other = GeoStore::open(world.shelf.options()).await.unwrap();
     other.put(&key(), PutPayload::from(new.clone())).await.unwrap();
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! The suite of `object_store` itself, over three sites and over five.
+//! The conformance suite of `object_store`, over three sites and over five.
 
 use object_store::integration as suite;
 

@@ -1,5 +1,5 @@
-//! Puts and uploads that end before anything was proposed of them leave no fragments, in a time
-//! that passes only while everybody waits.
+//! Puts and uploads that end before anything was proposed leave no fragments. Time advances only
+//! while all tasks wait.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use object_store::{MultipartUpload, ObjectStoreExt as _, PutPayload};
 use crate::shelf::Shelf;
 use crate::sites_fail::{bytes, put, read};
 
-/// Long enough for more than one round of chunks to be written.
+/// Long enough to write more than one group of chunks.
 const LENGTH: usize = 20 * (64 << 10);
 const _: () = assert!(LENGTH as u64 == 20 * CHUNK_BYTES_MIN);
 
-/// Three sites with one object that stays.
+/// Creates three sites with one object that stays.
 async fn with_one() -> (Shelf, GeoStore) {
     let mut shelf = Shelf::new(3, 2, 1);
     shelf.map.chunk = ByteCount::new(CHUNK_BYTES_MIN);
@@ -25,7 +25,7 @@ async fn with_one() -> (Shelf, GeoStore) {
     (shelf, store)
 }
 
-/// What is done in the background is done, and of the one object all is there.
+/// Waits for background work, then checks that only the one object is left, and is complete.
 async fn is_alone(shelf: &Shelf, store: &GeoStore) {
     tokio::time::sleep(Duration::from_secs(120)).await;
     for site in 0..3 {
@@ -49,7 +49,7 @@ async fn of_an_upload_that_is_given_up_nothing_stays() {
     assert_eq!(shelf.blob_keys(0).await.len(), 2 + 4 + 4 + 2);
     upload.abort().await.unwrap();
     is_alone(&shelf, &store).await;
-    // It has ended, and is given up as often as one likes.
+    // It has ended, and can be aborted any number of times.
     let ended = upload.complete().await.unwrap_err();
     assert!(ended.to_string().contains("the upload has ended"), "{ended}");
     upload.abort().await.unwrap();
@@ -82,7 +82,7 @@ async fn an_upload_that_is_complete_may_be_given_up_and_stays() {
 async fn of_a_put_whose_source_ends_early_nothing_stays() {
     let (shelf, store) = with_one().await;
     put(&store, "source", &bytes(2, LENGTH)).await.unwrap();
-    // Its last chunk is lost: it is copied as far as that.
+    // Its last chunk is lost: the copy gets as far as that.
     for site in 0..2 {
         let last = shelf.blob_keys(site).await;
         let last = last.iter().max_by_key(|key| key.as_str().rsplit('/').next()).unwrap();
@@ -101,7 +101,7 @@ async fn of_a_put_that_nobody_waits_for_nothing_stays() {
     shelf.fail("site-1");
     let (one, key) = (bytes(2, LENGTH), Path::from("given-up"));
     let cut = Duration::from_millis(20);
-    // The first site that fails is tried again after 50 ms.
+    // The failing site is retried after 50 ms.
     let payload = PutPayload::from(one);
     tokio::time::timeout(cut, store.put(&key, payload)).await.unwrap_err();
     assert!(shelf.blob_keys(0).await.len() > 2, "some of it was written");

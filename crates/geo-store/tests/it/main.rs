@@ -1,4 +1,4 @@
-//! Objects over several sites, held from outside.
+//! Tests of objects over several sites, from outside the crate.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Objects with notes: put when the note is there, found, listed from any name on.
+//! Objects with notes: put once the note is ready, found, and listed from any name on.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn three() -> (Shelf, GeoStore) {
     (shelf, store)
 }
 
-/// Puts bytes in pieces, of which as many are said to come.
+/// Puts bytes in pieces, after stating this size.
 async fn put(
     store: &GeoStore,
     key: &str,
@@ -102,7 +102,7 @@ async fn a_listing_begins_behind_any_name() {
     assert_eq!(store.list_noted("c", None).count().await, 0);
 }
 
-/// Within the grace, and though what is kept of each version would fill the row many times.
+/// Within the grace period, and though the retained versions would fill the row many times.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_overwritten_again_and_again_takes_writes() {
     overwrite_often(None).await;

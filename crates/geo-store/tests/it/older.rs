@@ -1,5 +1,5 @@
-//! A site whose table or blobs are an older copy: it is told, it does not vote with what it has
-//! forgotten, and what is named makes it whole.
+//! A site whose table or blobs are an older copy: it is reported, it does not vote with what it has
+//! forgotten, and the suggested repair makes it whole.
 
 use std::path::{Path as File, PathBuf};
 
@@ -26,8 +26,8 @@ fn copy(from: &File, to: &File) {
     }
 }
 
-/// Three sites in directories, of which the last has an older copy beside it: from before "a" was
-/// put again while the first site did not answer, "b" was put, and "c" removed.
+/// Three sites in directories. The last one has an older copy beside it: from before "a" was put
+/// again while the first site did not answer, "b" was put, and "c" was deleted.
 struct Grown {
     shelf: Shelf,
     folder: TempDir,
@@ -35,7 +35,8 @@ struct Grown {
 }
 
 impl Grown {
-    /// With `is_healed` the first site lacks nothing, so that fragments of one may be lost.
+    /// With `is_healed` the first site lacks nothing, so that one other site's fragments may be
+    /// lost.
     async fn new(is_healed: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().display().to_string();
@@ -60,7 +61,7 @@ impl Grown {
         Self { shelf, folder, older }
     }
 
-    /// Puts a folder of the site back as it was.
+    /// Restores a folder of the site from the older copy.
     fn bring_back(&self, name: &str) {
         let at = self.folder.path().join(SITE).join(name);
         std::fs::remove_dir_all(&at).unwrap();
@@ -71,7 +72,7 @@ impl Grown {
         GeoStore::open(self.shelf.options()).await.unwrap()
     }
 
-    /// All is as it was acknowledged, with any one site down.
+    /// Checks that all is as it was acknowledged, with any one site down.
     async fn check(&self, store: &GeoStore) {
         for down in ["site-0", "site-1", "site-2"] {
             self.shelf.fail(down);
@@ -101,14 +102,14 @@ async fn an_older_table_does_not_vote_and_another_place_makes_the_site_whole() {
     assert!((site.table_is_older, site.up) == (true, false), "{site:?}");
     assert!(!store.snapshot().is_healthy());
     check_all(&store).await;
-    // Of "a" the first site has the version of before, and so has the older copy: together they
-    // would be enough for a wrong answer.
+    // The first site and the older copy both have the previous version of "a": together they would
+    // be enough for a wrong answer.
     grown.shelf.fail("site-1");
     let refused = read(&store, "a").await.unwrap_err().to_string();
     assert!(refused.contains("too few sites answer"), "{refused}");
     grown.shelf.mend("site-1");
     put(&store, "d", &bytes(4, 100_000)).await.unwrap();
-    // It is not counted either, and stays one.
+    // It does not get a new count, so it stays an older copy.
     store.count_start().await.unwrap();
     assert!(of_site(&grown.open().await).table_is_older);
 
@@ -193,7 +194,7 @@ async fn counts_of_many_programs_at_once_call_nobody_an_older_copy() {
             assert!(store.snapshot().is_healthy(), "{:?}", store.snapshot());
         }
     }
-    // One count is kept at each site.
+    // Only the latest count stays at each site.
     for site in 0..3 {
         let counts = shelf.blob_keys(site).await;
         assert!(counts.len() <= stores.len(), "{counts:?}");

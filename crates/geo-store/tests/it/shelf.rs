@@ -1,4 +1,4 @@
-//! Sites in memory or in directories, some of which do not answer.
+//! Sites in memory or in directories, some of which may be down.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use fulgurite_units::{Clock, Instant, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 
-/// Random bytes from a counter: every one is another, and each run is the same.
+/// Random bytes from a counter: all are different, and the same in each run.
 fn entropy() -> Entropy {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     Entropy::new(|| {
@@ -28,33 +28,33 @@ fn entropy() -> Entropy {
     })
 }
 
-/// Sites, and which of them do not answer.
+/// Sites, and which of them are down.
 #[derive(Clone)]
 pub(crate) struct Shelf {
     opener: Arc<Opener>,
     down: Arc<Mutex<BTreeSet<String>>>,
-    /// Sites that write fragments and do not say so.
+    /// Sites that write fragments but lose the answers.
     mute: Arc<Mutex<BTreeSet<String>>>,
     tables: Arc<Tables>,
-    /// The time of day, in milliseconds.
+    /// The wall clock, in milliseconds.
     pub(crate) now: Arc<AtomicU64>,
     pub(crate) map: SiteMap,
 }
 
-/// What may be wrong with the tables of all sites.
+/// Faults of the tables of all sites.
 #[derive(Default)]
 struct Tables {
-    /// Whether they write no rows of objects.
+    /// Whether they refuse to write rows of objects.
     refuse: AtomicBool,
-    /// Whether who is told what was decided waits.
+    /// Whether notifications of decisions are held back.
     hold: watch::Sender<bool>,
-    /// How many wait, of all sites, and how many did at most.
+    /// Number of held notifications at all sites, and their maximum.
     held: AtomicUsize,
     held_most: AtomicUsize,
 }
 
 impl Shelf {
-    /// Sites in memory.
+    /// Creates sites in memory.
     pub(crate) fn new(sites: usize, data: u8, parity: u8) -> Self {
         Self::at(sites, data, parity, |site| format!("mem://site-{site}"))
     }
@@ -110,24 +110,24 @@ impl Shelf {
         self.down.lock().unwrap().insert(site.to_owned());
     }
 
-    /// Has a site write fragments and not say so.
+    /// Makes a site lose the answers to its fragment writes.
     pub(crate) fn lose_answers(&self, site: &str) {
         self.mute.lock().unwrap().insert(site.to_owned());
     }
 
-    /// Has no table write rows of objects any more, or has all do it.
+    /// Makes all tables refuse rows of objects, or accept them again.
     pub(crate) fn refuse_rows(&self, refuse: bool) {
         self.tables.refuse.store(refuse, Ordering::Relaxed);
     }
 
-    /// Has all tables keep whoever tells them what was decided, or lets them all go. How many were
-    /// kept at most.
+    /// Makes all tables hold notifications of decisions, or releases them. Returns the maximum
+    /// number held.
     pub(crate) fn hold_tellings(&self, hold: bool) -> usize {
         self.tables.hold.send_replace(hold);
         self.tables.held_most.load(Ordering::Relaxed)
     }
 
-    /// The rows of all objects at a site.
+    /// Returns the rows of all objects at a site.
     pub(crate) async fn rows(&self, site: usize) -> Vec<fulgurite_geo::Row> {
         let address = self.map.sites[site].table.clone().unwrap();
         let table = self.opener.table(&address.parse().unwrap(), true).await.unwrap();
@@ -141,7 +141,7 @@ impl Shelf {
         self.mute.lock().unwrap().remove(site);
     }
 
-    /// Whether the stores of a site can be opened.
+    /// Checks whether the stores of a site can be opened.
     fn check(&self, site: &str) -> Result<(), OpenError> {
         if self.down.lock().unwrap().contains(site) {
             let place = site.to_owned();
@@ -156,7 +156,7 @@ impl Shelf {
         Arc::new(Flaky { inner, name: site.name.clone(), down, mute, tables })
     }
 
-    /// The blobs of a site, past whatever fails.
+    /// Returns the blobs of a site, bypassing all faults.
     pub(crate) async fn blobs_of(&self, site: usize) -> Arc<dyn Blob> {
         let address = self.map.sites[site].blobs.clone().unwrap();
         self.opener.blobs(&address.parse().unwrap(), true).await.unwrap()
@@ -194,7 +194,7 @@ impl OpenSites for Shelf {
     }
 }
 
-/// A store of a site that does not answer while it is down.
+/// A store that does not answer while its site is down.
 struct Flaky<S: ?Sized> {
     inner: Arc<S>,
     name: String,
@@ -220,7 +220,7 @@ impl<S: ?Sized> Flaky<S> {
 }
 
 impl Tables {
-    /// Refuses a row, or keeps it for a while.
+    /// Refuses a row, or holds it for a while.
     async fn look_at(&self, new: &[u8]) -> Result<(), TableError> {
         if self.refuse.load(Ordering::Relaxed) {
             return Err(TableError::Unavailable(Cause::new("no rows now")));

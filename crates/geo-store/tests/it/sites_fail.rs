@@ -12,7 +12,7 @@ use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutPayload};
 
 use crate::shelf::Shelf;
 
-/// Bytes that are others for each number, longer than lies in a row.
+/// Returns bytes that differ for each number, too long for a row.
 pub(crate) fn bytes(number: u64, length: usize) -> Bytes {
     let mut bytes = vec![0; length];
     fulgurite_units::Seed::new(number).stream().fill(&mut bytes);
@@ -43,7 +43,7 @@ async fn one_site_may_fail_and_is_made_whole_when_it_is_back() {
     let kept = store.work_off_hints().await.unwrap();
     assert!(kept.rebuilt > 0 && kept.missing == 0 && kept.lost.is_empty(), "{kept:?}");
     assert_eq!(store.snapshot().hints, 0);
-    // Whole means: any other may fail now.
+    // Whole means that any other site may fail now.
     for other in ["site-0", "site-2", "site-1"] {
         shelf.fail(other);
         assert_eq!(read(&store, "during").await.unwrap(), during, "without {other}");
@@ -128,7 +128,7 @@ async fn a_site_that_was_away_at_the_start_is_taken_in_when_it_is_back() {
     assert_eq!(up(&store), [true, false, true]);
     assert_eq!(read(&store, "one").await.unwrap(), one);
     shelf.mend("site-1");
-    // It is looked for within a third of the lease, which is 4 s here.
+    // It is polled within a third of the lease, which is 4 s here.
     let within = std::time::Duration::from_secs(30);
     let back = async {
         while up(&store) != [true; 3] {
@@ -151,7 +151,7 @@ async fn a_site_that_was_away_at_the_start_makes_a_quorum_when_another_is_lost()
     shelf.fail("site-0");
     assert!(read(&store, "one").await.is_err());
     shelf.mend("site-1");
-    // The map cannot be confirmed without the site that has to be opened first.
+    // The map cannot be confirmed before the missing site is opened.
     let within = std::time::Duration::from_secs(60);
     let back = async {
         while read(&store, "one").await.ok().as_ref() != Some(&one) {
@@ -215,14 +215,14 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
     }
     shelf.fail("site-2");
     put(&store, "during", &all[0].1).await.unwrap();
-    // The old place never comes back; its name has another one.
+    // The old place never comes back; its name now refers to another place.
     shelf.mend("site-2");
     let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert_eq!((kept.problems.clone(), kept.lost.clone()), (vec![], vec![]), "{kept:?}");
     assert_eq!(kept.restored, 14, "{kept:?}");
     let map = store.map();
     assert_eq!((map.epoch, map.sites[2].table.as_deref()), (3, Some("mem://elsewhere")));
-    // A program with the old map learns of the new one by itself.
+    // A program with the old map discovers the new one.
     let late = GeoStore::open(shelf.options()).await.unwrap();
     assert_eq!(late.map(), map);
     shelf.map = map;
@@ -237,21 +237,21 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
     }
 }
 
-/// A place elsewhere for a site that is lost.
+/// Another place for a lost site.
 fn elsewhere() -> SiteEntry {
     let place = Some("mem://elsewhere".to_owned());
     SiteEntry { name: String::new(), table: place.clone(), blobs: place, rebuilding: false }
 }
 
-/// Puts so many objects that there is one with fragments at any sites.
+/// Puts so many objects that every choice of sites holds fragments of one.
 async fn many(store: &GeoStore) {
     for number in 0..30 {
         put(store, &format!("o/{number}"), &bytes(number, 9_000)).await.unwrap();
     }
 }
 
-/// Replaces site 2 while something is wrong with another, which keeps fragments from being made
-/// again, and once more when that is mended.
+/// Replaces site 2 while a fault of a site prevents its fragments from being rebuilt, and again
+/// once that is fixed.
 async fn is_replaced_at_the_second_time(shelf: &Shelf, store: &GeoStore, wrong: &str) {
     let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert!(kept.missing > 0 && kept.lost.is_empty(), "{kept:?}");
@@ -262,7 +262,7 @@ async fn is_replaced_at_the_second_time(shelf: &Shelf, store: &GeoStore, wrong: 
     let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert_eq!((kept.missing, kept.problems.clone()), (0, vec![]), "{kept:?}");
     assert!(!store.map().sites[2].rebuilding);
-    // All that it held is there.
+    // All that it held exists.
     let kept = store.heal(&|_| {}).await.unwrap();
     assert_eq!((kept.whole, kept.rebuilt), (kept.objects, 0), "{kept:?}");
 }
@@ -292,7 +292,7 @@ async fn a_site_is_made_again_though_another_lacks_fragments() {
     many(&store).await;
     shelf.fail("site-1");
     let kept = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
-    // Nobody can tell what site-1 has: that is said, and is its own matter.
+    // What site-1 has is unknown: that is reported, but does not matter here.
     assert!(kept.missing > 0, "{kept:?}");
     assert_eq!((kept.problems.clone(), kept.lost.clone()), (vec![], vec![]), "{kept:?}");
     assert!(!store.map().sites[2].rebuilding);
@@ -301,7 +301,7 @@ async fn a_site_is_made_again_though_another_lacks_fragments() {
     assert_eq!((kept.whole, kept.rebuilt), (kept.objects, 0), "{kept:?}");
 }
 
-/// Has a replacement of site 2 cut short after so many leases.
+/// Interrupts a replacement of site 2 after so many leases.
 async fn cut_short_after(store: &GeoStore, leases: f64) {
     let lease = std::time::Duration::from_nanos(store.map().lease.as_nanos());
     let replaced = store.replace_site("site-2", elsewhere(), &|_, _| {});
@@ -356,7 +356,7 @@ async fn what_nobody_can_ask_for_is_removed_after_the_grace() {
     shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
     let kept = store.collect(&|_| {}).await.unwrap();
     assert_eq!((kept.collected, kept.left), (4, 0), "{kept:?}");
-    // A delete goes when all that it hides is gone.
+    // A delete goes once everything it covers is gone.
     let kept = store.collect(&|_| {}).await.unwrap();
     assert_eq!((kept.collected, kept.left), (1, 0), "{kept:?}");
     for site in 0..3 {
@@ -396,14 +396,14 @@ async fn fragments_of_nothing_are_swept_and_others_stay() {
     let store = shelf.init().await;
     let kept_bytes = bytes(1, 30_000);
     put(&store, "kept", &kept_bytes).await.unwrap();
-    // An upload that nobody completes.
+    // An upload that is never completed.
     let mut upload = store.put_multipart(&Path::from("never")).await.unwrap();
     upload.put_part(PutPayload::from(bytes(2, 30_000))).await.unwrap();
     drop(upload);
     assert_eq!(shelf.blob_keys(1).await.len(), 2);
     let swept = store.sweep(Duration::from_secs(1), &|_| {}).await.unwrap_err();
     assert!(swept.to_string().contains("old at least"), "{swept}");
-    // Stores date their blobs by their own clocks, this one by that of the machine.
+    // Stores date their blobs by their own clocks; this one uses the machine's.
     let now = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
     let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() * 1000;
     shelf.now.store(now + 86_400_000, Ordering::Relaxed);
@@ -413,7 +413,8 @@ async fn fragments_of_nothing_are_swept_and_others_stay() {
     assert_eq!(shelf.blob_keys(1).await.len(), 1);
 }
 
-/// Collects after the grace, as often as a stripe takes: its objects, itself, its fragments.
+/// Collects garbage after the grace period, as many times as a stripe takes: its objects, itself,
+/// its fragments.
 async fn collect_all(shelf: &Shelf, store: &GeoStore) {
     for _ in 0..3 {
         shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
@@ -440,7 +441,7 @@ async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
     shelf.mend("site-1");
     let listed: Vec<_> = store.list(None).try_collect().await.unwrap();
     assert_eq!(listed.len(), 40, "stripes are no objects that anybody sees");
-    // A fragment of a stripe is healed with the stripe.
+    // A fragment of a stripe is rebuilt with the stripe.
     let key = shelf.blob_keys(2).await.remove(0);
     shelf.blobs_of(2).await.delete(&key).await.unwrap();
     let kept = store.heal(&|_| {}).await.unwrap();
@@ -459,12 +460,12 @@ async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
 #[tokio::test(start_paused = true)]
 async fn a_stripe_goes_however_long_the_list_of_its_objects_is() {
     let mut shelf = Shelf::new(3, 2, 1);
-    // It is full before that.
+    // The batch is full before that.
     shelf.map.batch = Duration::from_secs(3600);
     shelf.map.chunk = ByteCount::new(CHUNK_BYTES_MIN);
     shelf.map.inline = ByteCount::new(0);
     let store = shelf.init().await;
-    // As long as keys are at most, in segments of 200 at most.
+    // Keys of the maximum length, in segments of at most 200.
     let key = |number| format!("{number:0>199}/{number:0>199}/{number:0>200}");
     assert_eq!(key(0).len(), KEY_BYTES_MAX);
     let all = (0..BATCHED_MAX as u64).map(|number| (key(number), bytes(number, 9)));
@@ -510,7 +511,7 @@ async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
         }
         let kept = store.heal(&|_| {}).await.unwrap();
         assert_eq!((kept.rebuilt, kept.missing, kept.lost.len()), (1, 0, 0), "{kept:?}");
-        // Of the right length, and damaged: only who reads it whole sees that.
+        // Damaged, but of the right length: only a full read notices.
         blobs.delete(&key).await.unwrap();
         let mut bad = good.to_vec();
         bad[70_000] ^= 1;
@@ -520,7 +521,7 @@ async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
         assert_eq!((kept.rebuilt, kept.missing, kept.lost.len()), (1, 0, 0), "{kept:?}");
         assert_eq!(blobs.get(&key, None).await.unwrap(), good);
     }
-    // One more than parity: named, and never the bytes of another version.
+    // One more than parity: reported as lost, and never the bytes of another version.
     for site in 0..2 {
         let key = shelf.blob_keys(site).await.remove(0);
         shelf.blobs_of(site).await.delete(&key).await.unwrap();

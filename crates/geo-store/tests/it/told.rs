@@ -1,4 +1,4 @@
-//! Sites are told what is decided so much at a time, and all of it in the end.
+//! Notifications of decisions to sites are bounded, but all of them arrive in the end.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ async fn what_cannot_be_told_is_noted_and_told_later() {
     for number in 0..count {
         put(&store, &format!("o/{number}"), &one).await.unwrap();
     }
-    // Nobody knows at any site; all can be read, though.
+    // No site knows the decision, yet everything can be read.
     let last = format!("o/{}", count - 1);
     assert_eq!(store.snapshot().hints, more as u64);
     assert_eq!(read(&store, &last).await.unwrap(), one);
     assert_eq!(shelf.hold_tellings(true), 3 * TELLINGS_AT_ONCE);
-    // While there is no room, whoever heals does not say that all is told.
+    // While the queues are full, a repair does not report that all rows are notified.
     let kept = store.work_off_hints().await.unwrap();
     assert_eq!((kept.whole, kept.missing), (0, 0), "{kept:?}");
     assert_eq!(store.snapshot().hints, more as u64);

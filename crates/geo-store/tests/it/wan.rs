@@ -1,6 +1,6 @@
-//! How many rounds between sites an operation waits for: sites far from each other, in a time that
-//! passes only while everybody waits. So these are no timings of this machine: a call of a store
-//! takes what the table below says, and coding takes nothing.
+//! Number of rounds between sites that an operation waits for, with sites far from each other. Time
+//! advances only while all tasks wait, so these are not timings of this machine: a store call takes
+//! what the table below says, and coding takes nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,23 +25,23 @@ use crate::shelf::Shelf;
 
 /// Round trips between three sites, in milliseconds, as between the US, Europe and Japan.
 const TRIPS: [[u64; 3]; 3] = [[1, 90, 150], [90, 1, 240], [150, 240, 1]];
-/// What a table takes for a call, and a store of blobs for a write and a read of a fragment.
+/// Latency of a table call, and of writing and reading a fragment in a blob store.
 const TABLE_MS: u64 = 20;
 const BLOB_WRITE_MS: u64 = 60;
 const BLOB_READ_MS: u64 = 40;
 
-/// Sites as one of them sees them.
+/// Sites as seen from one of them.
 struct From {
     shelf: Shelf,
     site: usize,
     cut: Cut,
 }
 
-/// The site that is cut off, if one is: nothing comes back from there, until who asks gives up.
+/// The site that is cut off, if any: no answer comes from there, and calls time out.
 #[derive(Clone, Debug)]
 struct Cut {
     site: Arc<AtomicUsize>,
-    /// Fragments on their way there, and the most that ever were.
+    /// Fragments in flight to it, and their maximum.
     open: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
 }
@@ -55,7 +55,7 @@ impl Cut {
 
 /// No site.
 const NONE: usize = usize::MAX;
-/// After which time whoever asks a site that is cut off gives up.
+/// Timeout of a call to a site that is cut off.
 const GIVE_UP_MS: u64 = 1500;
 
 impl From {
@@ -96,7 +96,7 @@ impl OpenSites for From {
     }
 }
 
-/// A store that is far away.
+/// A remote store.
 struct Far<S: ?Sized> {
     inner: Arc<S>,
     trip: u64,
@@ -105,7 +105,7 @@ struct Far<S: ?Sized> {
 }
 
 impl<S: ?Sized> Far<S> {
-    /// Takes as long as a call does; whether it came to its store.
+    /// Waits as long as a call takes. Fails if it does not reach its store.
     async fn takes(&self, service: u64) -> Result<(), Cause> {
         if self.cut.site.load(Ordering::Relaxed) == self.number {
             sleep(Duration::from_millis(GIVE_UP_MS)).await;
@@ -187,7 +187,7 @@ impl Blob for Far<dyn Blob> {
     }
 }
 
-/// The namespace as a program at each of the sites has it.
+/// Opens the namespace once at each site.
 async fn programs(shelf: &Shelf) -> Vec<GeoStore> {
     programs_with(shelf, &Cut::none()).await
 }
@@ -206,7 +206,7 @@ async fn programs_with(shelf: &Shelf, cut: &Cut) -> Vec<GeoStore> {
     programs
 }
 
-/// How long something takes, in milliseconds.
+/// Returns how long something takes, in milliseconds.
 async fn taken(of: impl Future<Output = ()>) -> u64 {
     let began = Instant::now();
     of.await;
@@ -223,14 +223,14 @@ async fn get(store: &GeoStore, key: &str) {
     assert_eq!(bytes, vec![7_u8; 1 << 20]);
 }
 
-/// A put whose version is agreed on when its bytes are written: what Giza would be in series.
+/// Puts an object and agrees on its version only after its bytes are written: Giza in series.
 async fn put_in_series(store: &GeoStore, key: &str) {
     let mut upload = store.put_multipart(&Path::from(key)).await.unwrap();
     upload.put_part(PutPayload::from(vec![7_u8; 1 << 20])).await.unwrap();
     upload.complete().await.unwrap();
 }
 
-/// All that is told arrives.
+/// Waits until all notifications have arrived.
 async fn settle() {
     sleep(Duration::from_millis(1500)).await;
 }
@@ -254,7 +254,7 @@ async fn a_put_takes_as_long_as_its_bytes_to_the_farthest_site() {
             let key = format!("from-{site}/{round}");
             let first = taken(put(store, &key)).await;
             settle().await;
-            // The nearest row is looked at before the others are asked; the bytes are under way.
+            // The nearest row is read before the others; the bytes are in flight meanwhile.
             let look = TRIPS[site][site] + TABLE_MS;
             let metadata = look + farthest + TABLE_MS;
             assert!(first <= baseline.max(metadata) + 2, "{first} ms, from site {site}");
@@ -281,8 +281,8 @@ async fn in_series_and_with_promises_first_it_takes_longer() {
     assert!(classic * 10 >= parallel * 15 && classic > parallel, "{classic} and {parallel}");
 }
 
-/// A program at the first site whose map begins writes with a promise. It has a namespace of its
-/// own.
+/// Opens a program at the first site, whose map starts writes with a promise. It has its own
+/// namespace.
 async fn classic() -> GeoStore {
     let mut shelf = shelf();
     shelf.map.fast = false;
@@ -301,7 +301,7 @@ async fn a_get_takes_as_long_as_the_nearest_fragments() {
         let taken = taken(get(store, "one")).await;
         let mut trips = TRIPS[site];
         trips.sort_unstable();
-        // Two fragments of three: that of the site, and that of the nearest other.
+        // Two fragments of three: the site's own, and that of the nearest other site.
         let baseline = trips[1] + BLOB_READ_MS;
         let look = trips[0] + TABLE_MS;
         let rows = trips[1] + TABLE_MS;
@@ -331,7 +331,7 @@ async fn with_a_site_down_a_put_takes_two_rounds_of_metadata() {
     assert_eq!(after.writes_slow - before.writes_slow, 10);
 }
 
-/// Cuts the third site off, and puts until that is known.
+/// Cuts the third site off, and puts objects until that is detected.
 async fn cut_off(program: &GeoStore, cut: &Cut) {
     put(program, "before").await;
     settle().await;
@@ -350,8 +350,8 @@ async fn a_site_that_is_cut_off_is_not_waited_for_when_that_is_known() {
     let programs = programs_with(&shelf, &cut).await;
     cut_off(&programs[0], &cut).await;
     let took = taken(put(&programs[0], "known")).await;
-    // The look, a promise (a row is read and written), an acceptance (written), and a hint of what
-    // is missing; not 900 ms more, as long as a round lasts.
+    // The read of the nearest row, a promise (a row is read and written), an acceptance (written),
+    // and a hint of what is missing; not the 900 ms of a round in addition.
     let rounds = 2 * (TRIPS[0][0] + TABLE_MS) + 3 * (TRIPS[0][1] + TABLE_MS);
     assert!(took <= rounds + 2, "{took} ms of {rounds}");
     let took = taken(put_in_series(&programs[0], "in parts")).await;

@@ -1,4 +1,4 @@
-//! Questions and answers as bytes.
+//! Encoding of remote queries and their answers.
 
 use expect_test::expect;
 use fulgurite_units::UnixTime;
@@ -70,7 +70,7 @@ fn answers_come_back_as_they_were() {
     assert_eq!(decode_answer(&[]), Err(Error::StepDamaged));
 }
 
-/// Whoever does not hear the answer asks again, and hears the same, whatever was asked.
+/// A caller that misses the answer retries and gets the same answer, whatever the query.
 #[test]
 fn a_step_that_is_told_twice_is_answered_alike_and_written_once() {
     for Question { request, standing, .. } in questions() {
@@ -97,7 +97,7 @@ fn any_bytes_are_a_question_or_an_error() {
             let at = usize::try_from(random.next_u64()).unwrap() % bytes.len();
             bytes[at] = random.next_u64().to_le_bytes()[0];
         }
-        // What is read is written as something that is read as the same.
+        // Whatever decodes, encodes to something that decodes to the same.
         if let Ok(question) = Question::decode(&bytes) {
             assert_eq!(Question::decode(&question.encode()), Ok(question));
         }

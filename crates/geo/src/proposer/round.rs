@@ -1,4 +1,4 @@
-//! One question to all sites, and what they answered.
+//! One round: a request to all sites, and their answers.
 
 use std::collections::BTreeMap;
 
@@ -7,56 +7,56 @@ use fulgurite_units::{Instant, Outbox};
 use super::{Ask, Proposer};
 use crate::{Ballot, Command, Request, Row, SiteIndex, Verdict, Version};
 
-/// The question at hand.
+/// The current round.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// Its number.
+    /// Number of its request.
     pub(super) call: u32,
-    /// When no more answers are waited for.
+    /// When it stops waiting for answers.
     pub(super) ends: Option<Instant>,
-    /// The last ballot of its own, and for which version.
+    /// The last ballot of its own, and the version.
     pub(super) own: Option<(Version, Ballot)>,
-    /// Whether the nearest row need not be looked at.
+    /// Whether the first read of the nearest row can be skipped.
     pub(super) looked: bool,
     answers: BTreeMap<SiteIndex, Option<(Verdict, Row)>>,
 }
 
 impl Round {
-    /// Before the first question.
+    /// Creates the state before the first request.
     pub(super) fn new(looked: bool) -> Self {
         Self { looked, ..Self::default() }
     }
 
-    /// Sites that answered, or will not.
+    /// Number of sites that answered, or will not.
     pub(super) fn answers(&self) -> usize {
         self.answers.len()
     }
 
-    /// Sites that did what they were asked.
+    /// Number of sites that executed the request.
     pub(super) fn oks(&self) -> usize {
         self.promised().count()
     }
 
-    /// Rows of sites that did what they were asked, as they were right after.
+    /// Returns the rows of sites that executed the request, as they were right after.
     pub(super) fn promised(&self) -> impl Iterator<Item = &Row> {
         let answers = self.answers.values().flatten();
         answers.filter(|(verdict, _)| *verdict == Verdict::Ok).map(|(_, row)| row)
     }
 
-    /// The last own ballot for a version.
+    /// Returns the last own ballot for a version.
     pub(super) fn highest(&self, version: Version) -> Ballot {
         let own = self.own.filter(|(of, _)| *of == version);
         own.map_or(Ballot::FAST, |(_, ballot)| ballot)
     }
 
-    /// Whether answers are waited for no longer.
+    /// Whether the round has timed out.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.ends.is_some_and(|ends| now >= ends)
     }
 }
 
 impl Proposer {
-    /// Begins a question: what is answered to earlier ones counts no more.
+    /// Opens a round; answers to earlier requests no longer count.
     pub(super) fn open_round(&mut self, now: Instant) {
         self.round.call += 1;
         self.round.ends = Some(now + self.terms.round);
@@ -75,7 +75,7 @@ impl Proposer {
         }
     }
 
-    /// Takes in what a site says, whichever question it answers.
+    /// Handles a site's answer, whichever request it belongs to.
     pub(super) fn hear(&mut self, site: SiteIndex, call: u32, answer: Option<(Verdict, Row)>) {
         if let Some((_, row)) = &answer {
             self.known.merge(&row.known);

@@ -1,4 +1,4 @@
-//! What a write does that a reading does not.
+//! The part of the proposer that only writes use.
 
 use fulgurite_units::{Instant, Outbox};
 
@@ -11,14 +11,14 @@ impl Proposer {
         matches!(&self.goal, Goal::Write { value: own, .. } if own == value)
     }
 
-    /// Whether the condition is met by what is known; what cannot be said yet is not met.
+    /// Whether the known versions meet the condition; if that is unknown, they do not.
     pub(super) fn condition_is_met(&self) -> bool {
         let Goal::Write { condition, .. } = &self.goal else { return false };
         let latest = self.known.latest().map(|latest| latest.map(|(version, _)| version));
         latest.is_ok_and(|latest| condition.is_met(latest))
     }
 
-    /// Proposes the value for the version after what is known, or says that it has been decided.
+    /// Proposes the value for the version after the last known one, or ends if it has been decided.
     pub(super) fn propose(&mut self, now: Instant, out: &mut Outbox<Ask>) {
         let Goal::Write { value, condition } = &self.goal else {
             unreachable!("only a write proposes")
@@ -28,7 +28,7 @@ impl Proposer {
             self.phase = Phase::Done(Outcome::Written(version));
             return;
         }
-        // It was proposed for a version of which nobody remembers what it was.
+        // It was proposed for a version whose write nobody remembers.
         let lost = |version: &&Version| self.known.write(**version).is_none();
         if let Some(version) = self.proposed.iter().find(lost)
             && self.known.has(*version)
@@ -58,7 +58,7 @@ impl Proposer {
         self.ask_all(&Command::PreAccept { version, value }, now, out);
     }
 
-    /// Whether a row is known that will not accept anything at once for a version.
+    /// Whether a known row has seen a ballot for a version, so that it will reject the fast round.
     fn is_promised_elsewhere(&self, version: Version) -> bool {
         self.rows.values().any(|row| row.seen(version).is_some())
     }

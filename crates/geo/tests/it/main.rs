@@ -1,4 +1,4 @@
-//! Several sites, held from outside.
+//! Tests of several sites, from outside the crate.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What holds for all sizes, rows and orders, tried with many of them.
+//! Properties of all sizes, rows and orders, tested on many of them.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use fulgurite_units::UnixTime;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-/// Versions that occur.
+/// Number of versions in a test.
 const VERSIONS: u64 = 6;
 const STANDING: Standing = Standing { epoch: Epoch(1), rebuilding: false };
 
-/// The value that was decided for a version, whoever is told of it.
+/// Returns the value decided for a version, the same for all.
 fn decided_value(version: u64) -> Value {
     Value::new(WriteId(u128::from(version)), UnixTime::default(), Change::Delete)
 }
@@ -34,8 +34,8 @@ fn some_ballot() -> impl Strategy<Value = Ballot> {
     })
 }
 
-/// What one may know of an object whose first versions are gone: of those each may be marked as
-/// gone, and of the others none is.
+/// Generates the known versions of an object whose first versions are gone: each of those may be
+/// marked as gone, and none of the others is.
 fn known_of(gone: u64) -> impl Strategy<Value = Known> {
     let versions = btree_map(1..=VERSIONS, (any::<bool>(), any::<bool>()), 0..6);
     versions.prop_map(move |versions| {
@@ -55,7 +55,7 @@ fn some_known() -> impl Strategy<Value = Known> {
     (0..=VERSIONS).prop_flat_map(known_of)
 }
 
-/// What three know of one object.
+/// Generates what three nodes know of one object.
 fn three_of_one() -> impl Strategy<Value = [Known; 3]> {
     (0..=VERSIONS).prop_flat_map(|gone| [known_of(gone), known_of(gone), known_of(gone)])
 }
@@ -75,7 +75,7 @@ fn some_row() -> impl Strategy<Value = Row> {
     let open = btree_map((1..=VERSIONS).prop_map(Version), some_instance(), 0..4);
     (some_known(), open, any::<bool>(), any::<u128>()).prop_map(
         |(known, mut open, silent, nonce)| {
-            // One that does not vote has nothing open.
+            // A row that does not vote has nothing open.
             open.retain(|version, _| !silent && !known.has(*version));
             Row { known, open, silent, nonce }
         },
@@ -103,7 +103,7 @@ fn merged(one: &Known, other: &Known) -> Known {
     merged
 }
 
-/// Whether all that is said to be decided is the same, marks included.
+/// Whether both hold the same decisions, gone marks included.
 fn is_same(one: &Known, other: &Known) -> bool {
     let kind = |known: &Known| -> Vec<bool> {
         known.decided.values().map(|decided| decided.value.is_gone()).collect()
@@ -111,7 +111,8 @@ fn is_same(one: &Known, other: &Known) -> bool {
     one == other && kind(one) == kind(other)
 }
 
-/// Whether every two of so many sets, each of so many of the first `sites`, and a third meet.
+/// Whether any two sets of size `fast` and one of size `promise`, of the first `sites`, have a site
+/// in common.
 fn meet(sites: usize, promise: usize, fast: usize) -> bool {
     let of = |size: usize| (0_u32..1 << sites).filter(move |set| set.count_ones() as usize == size);
     of(fast).all(|one| of(fast).all(|two| of(promise).all(|three| one & two & three != 0)))
@@ -142,7 +143,7 @@ fn sizes_meet_as_they_must_and_others_are_refused() {
     }
 }
 
-/// The second inequality is what it stands for, counted out on all sets of few sites.
+/// Checks the second inequality by counting all sets of few sites.
 #[test]
 fn the_inequality_of_fast_rounds_says_that_sets_meet() {
     for sites in 3..=5 {
@@ -152,7 +153,7 @@ fn the_inequality_of_fast_rounds_says_that_sets_meet() {
     }
 }
 
-/// At most one value can look as if it had been chosen in the fast round.
+/// At most one value can look as if the fast round had chosen it.
 #[test]
 fn two_values_are_never_choosable() {
     for sites in 3..=VOTING_SITES_MAX {
@@ -232,8 +233,8 @@ proptest! {
         prop_assert!(Row::decode(&[bytes, vec![extra]].concat()).is_err());
     }
 
-    /// Rows that can be together at one moment: each site accepted what it was asked in a fast
-    /// round, and perhaps in classic ones that prepared and proposed as they must.
+    /// Rows that can exist together at one moment: each site accepted what it was asked in a fast
+    /// round, and perhaps in classic rounds that followed the protocol.
     #[test]
     fn more_rows_never_turn_a_certain_answer(
         sites in 3_usize..8, questions in vec((0_u8..6, 0_u8..8, 0_u8..3), 0..40),
@@ -258,7 +259,7 @@ proptest! {
     }
 }
 
-/// The value that enough of these rows hold in one ballot.
+/// Returns the value that enough of these rows accepted in one ballot.
 fn read_all(quorums: Quorums, rows: &[Row]) -> Option<Value> {
     let accepted = || rows.iter().filter_map(|row| row.accepted(Version(1)));
     accepted()
@@ -270,7 +271,7 @@ fn read_all(quorums: Quorums, rows: &[Row]) -> Option<Value> {
         .map(|accepted| accepted.value.clone())
 }
 
-/// Rows after some questions, each to one site. Ballots propose what they must, of promises.
+/// Returns the rows after some requests, each to one site. Ballots propose what the promises force.
 fn history(quorums: Quorums, questions: &[(u8, u8, u8)]) -> Vec<Row> {
     let version = Version(1);
     let value = |id: u8| Value::new(WriteId(u128::from(id) + 1), UnixTime::default(), Change::Noop);

@@ -1,5 +1,5 @@
-//! A site that has forgotten its rows votes again only when it knows of every version before the
-//! one that others promised for: of one that it does not know it could help to choose anything.
+//! A site that lost its rows votes again only if it knows every version before the one that others
+//! promised for: it could help to choose anything for a version that it does not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,14 +36,14 @@ fn ask(row: Option<&Row>, known: Known, command: Command, standing: Standing) ->
     (stepped.row, stepped.verdict)
 }
 
-/// Sites A and B chose something for version 1, of which C never heard; all know of version 2. A is
-/// lost, and B and C promised for version 3.
+/// Sites A and B chose a value for version 1, which C never learned; all know version 2. A is lost,
+/// and B and C promised for version 3.
 #[test]
 fn a_row_with_a_hole_does_not_vote_again() {
     let restore = || Command::Restore { next: Version(3), ballot: ballot(1) };
     let (row, verdict) = ask(None, known(&[2]), restore(), REBUILDING);
     assert_eq!((verdict, row.silent), (Verdict::Rejected, true));
-    // Were it not so, A and C would choose something else for version 1.
+    // Otherwise A and C would choose another value for version 1.
     let prepare = || Command::Prepare { version: Version(1), ballot: ballot(2) };
     let behind = Row { known: known(&[2]), ..Row::default() };
     let (behind, _) = ask(Some(&behind), Known::default(), prepare(), STANDING);
@@ -58,7 +58,7 @@ fn a_row_with_a_hole_does_not_vote_again() {
     assert_eq!(verdict, Verdict::Decided);
 }
 
-/// Whoever asks for the promises fills the holes that all rows at hand have.
+/// A site that collects promises first fills the holes that all rows at hand have.
 #[test]
 fn promises_are_asked_for_when_every_version_is_known() {
     let accept = Command::Accept {

@@ -1,9 +1,9 @@
-//! The simulation of several sites: the protocol's own step and operations over a world that
-//! delays, reorders, doubles and loses, whose sites fail, forget and are replaced, and whose
+//! Simulation of several sites: the real step and operations in a world that delays, reorders,
+//! duplicates and loses messages, whose sites fail, lose their rows and are replaced, and whose
 //! clients die at any moment. Everything follows from one seed.
 //!
 //! ```text
-//! Plan (drawn from the seed) --> World: clients run operations over sites --> healing, all up
+//! Plan (drawn from the seed) --> World: clients run operations over sites --> repair, all up
 //!    --> every object is the same at all sites, nothing is open, no fragment orphaned or missing
 //!    --> History: every answer was right (an order of all operations exists that explains them)
 //! ```
@@ -17,8 +17,8 @@ mod world;
 use plan::Plan;
 use run::run;
 
-/// How many seeds, and from which on: `FULGURITE_TEST_GEO_SEEDS=100000` at night,
-/// `FULGURITE_TEST_GEO_FROM` to repeat one.
+/// Returns the seeds to run: `FULGURITE_TEST_GEO_SEEDS=100000` at night, `FULGURITE_TEST_GEO_FROM`
+/// to repeat one.
 #[expect(clippy::disallowed_methods, reason = "how long to search is the caller's wish")]
 fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
@@ -34,7 +34,7 @@ fn whatever_happens_answers_are_right_and_all_heals() {
         total.add(&totals);
     }
     println!("{total:?}");
-    // A run in which nothing went wrong shows nothing.
+    // A run without any failures proves nothing.
     let Some(often) = seeds().count().checked_div(10) else { return };
     if often >= 10 {
         assert!(total.acknowledged > often && total.lost_messages > often, "{total:?}");

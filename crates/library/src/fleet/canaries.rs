@@ -1,4 +1,4 @@
-//! States of the fleet that only the fleet itself could get into; `check()` must see each.
+//! Corrupted states that only the fleet itself could cause; `check()` must detect each.
 
 use fulgurite_units::ShuttleIndex;
 
@@ -15,12 +15,12 @@ pub(crate) const CORRUPTIONS: [(&str, Corruption); 3] = [
     ("a broken shuttle whose place is open", |fleet| fleet.shuttles[0].broken = true),
 ];
 
-/// The shuttle that charges.
+/// Returns the shuttle that charges.
 fn charger(fleet: &mut Fleet) -> &mut Shuttle {
     &mut fleet.shuttles[1]
 }
 
-/// Of a fleet whose second shuttle is low and charges.
+/// Corruptions of a fleet whose second shuttle is low and charges.
 pub(crate) const OF_CHARGERS: [(&str, Corruption); 4] = [
     ("a low shuttle that rests", |fleet| charger(fleet).trip = None),
     ("a shuttle that does not know it is low", |fleet| charger(fleet).low = false),

@@ -1,4 +1,4 @@
-//! What must hold between shuttles, drives and platters after every event.
+//! Invariants between shuttles, drives and platters, checked after every event.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::state::{Place, Stage};
 use crate::{Action, Destination, DriveSlot, Movement, Source};
 
 impl Library {
-    /// Every command is carried out by one machine.
+    /// Asserts that every command is carried out by one machine.
     pub(super) fn check_commands(&self) {
         let shuttles = self.fleet.indexed().filter_map(|(_, shuttle)| shuttle.current());
         let shuttles = shuttles.map(|(command, _)| command);
@@ -24,7 +24,7 @@ impl Library {
         assert_eq!(self.damaged, self.is_anything_broken(), "what is broken is known");
     }
 
-    /// A drive insists on a new platter in it only.
+    /// Asserts that a drive insists only on a new platter inside it.
     pub(super) fn check_drives(&self) {
         for (index, drive) in self.drives.indexed() {
             let new = drive.bay(DriveSlot::Second).platter().map(|key| self.shelf.get(key).stage());
@@ -33,14 +33,14 @@ impl Library {
         }
     }
 
-    /// Slots that shuttles pick from or place into.
+    /// Returns the slots that shuttles pick from or place into.
     pub(super) fn busy_slots(&self) -> impl Iterator<Item = SlotIndex> {
         let current = self.fleet.indexed().filter_map(|(_, shuttle)| shuttle.current());
         current.filter_map(|(_, action)| storage_slot(action))
     }
 
-    /// Each trip is for a platter that is where the trip takes it from, or on board, and what it
-    /// needs is reserved for it and for nobody else.
+    /// Asserts that each trip is for a platter that is at its source or on board, and that what it
+    /// needs is reserved for it alone.
     pub(super) fn check_trips(&self) {
         for (index, shuttle) in self.fleet.indexed() {
             if let Some(trip) = shuttle.trip() {
@@ -94,7 +94,7 @@ impl Library {
         assert_eq!(trip.goal().panel, panel, "shuttle {index} leaves its panel");
     }
 
-    /// A shuttle charges standing, at a dock of its panel.
+    /// Asserts that a shuttle charges standing, at a dock of its panel.
     fn check_charging(&self, index: ShuttleIndex, trip: &Trip) {
         let at = self.fleet.get(index).at();
         assert_eq!(trip.goal().panel, at.panel, "shuttle {index} leaves its panel");
@@ -108,8 +108,8 @@ impl Library {
         }
     }
 
-    /// Nothing rests that has something to do, and no customer waits for a verification that was
-    /// not asked to stop.
+    /// Asserts that nothing is idle that has something to do, and that no customer waits for a
+    /// verification pass that was not asked to stop.
     pub(super) fn check_work_conserved(&self) {
         for (index, drive) in self.drives.indexed() {
             let due = match drive.work() {
@@ -127,8 +127,8 @@ impl Library {
             return;
         }
         if self.damaged {
-            // Ways open and close with every move of every shuttle then; all groups look at their
-            // work again with the next trip that ends.
+            // Ways open and close with every move of every shuttle then; all groups search for work
+            // again when the next trip ends.
             return;
         }
         for index in 0..self.partitions.count() {
@@ -141,7 +141,7 @@ impl Library {
         }
     }
 
-    /// Nobody older than the bound was passed over for a nearer one.
+    /// Asserts that no platter was passed over for a nearer one for longer than the bound.
     pub(super) fn check_age_bound(&self) {
         let passed_over = self.counters.passed_over_max_ns;
         let bound = self.policy.age_bound.as_nanos();

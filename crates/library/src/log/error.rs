@@ -1,4 +1,4 @@
-//! Why a log cannot be read, played or written.
+//! Why a log cannot be read, replayed or written.
 
 use std::io;
 
@@ -6,27 +6,27 @@ use thiserror::Error;
 
 use crate::ErrorKind;
 
-/// What is wrong with a log, or with where it is.
+/// An error of a log, or of its source or sink.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The first line is not that of a log of a known version.
+    /// The first line is not the header of a log of a known version.
     #[error("line 1: expected {expected}, found {found}")]
     Header {
-        /// What belongs there.
+        /// The expected text.
         expected: String,
-        /// What is there.
+        /// The text found.
         found: String,
     },
-    /// A line cannot be understood.
+    /// A line cannot be parsed.
     #[error("line {line}: {problem}")]
     Line {
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A line is longer than any of a sound log.
+    /// A line is longer than any of a valid log.
     #[error("line {line}: longer than {limit} bytes")]
     LineTooLong {
         /// The line, from 1.
@@ -34,21 +34,21 @@ pub enum LogError {
         /// The limit.
         limit: usize,
     },
-    /// An event that no driver could have given at this point.
+    /// An event that no driver could have sent at this point.
     #[error("line {line}: {problem}")]
     Impossible {
         /// The line, from 1.
         line: u64,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// No library has the shape or the policy of the first line.
+    /// The shape or the policy of the first line is invalid.
     #[error("line 1: no library is like this")]
     Library {
-        /// Why not.
+        /// The cause.
         source: crate::Error,
     },
-    /// The policy holds a number that does not come back from its text.
+    /// The policy holds a number that does not survive a round trip through text.
     #[error("the policy cannot be written as text and read back the same")]
     Policy,
     /// The source failed.
@@ -56,19 +56,19 @@ pub enum LogError {
     Read {
         /// The line, from 1.
         line: u64,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The sink failed.
     #[error("the log cannot be written")]
     Write {
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl LogError {
-    /// What the caller can do about it.
+    /// Returns what the caller can do about it.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,4 +1,4 @@
-//! Reads a log, line by line, whatever its length.
+//! Reads a log of any length, line by line.
 
 use std::io::BufRead;
 
@@ -26,10 +26,10 @@ pub struct LogReader<R> {
 }
 
 impl<R: BufRead> LogReader<R> {
-    /// Begins to read, with the first line.
+    /// Starts reading, with the first line.
     ///
     /// # Errors
-    /// When the source fails, or it is no log of a known version.
+    /// When the source fails, or it is not a log of a known version.
     pub fn new(mut source: R) -> Result<Self, LogError> {
         let mut buffer = Vec::new();
         let whole = read_line(&mut source, &mut buffer, 1)?;
@@ -42,25 +42,25 @@ impl<R: BufRead> LogReader<R> {
         &self.header.shape
     }
 
-    /// How it decided.
+    /// The policy of the library.
     pub const fn policy(&self) -> &Policy {
         &self.header.policy
     }
 
-    /// How the log ends, as soon as the end was reached.
+    /// How the log ends, once the end was reached.
     pub const fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
-    /// The line read last, from 1.
+    /// The last line read, from 1.
     pub const fn line(&self) -> u64 {
         self.line
     }
 
-    /// The next event or output; nothing at the end.
+    /// Returns the next event or output; `None` at the end.
     ///
     /// # Errors
-    /// Names the line that is not sound. A last line that is cut off is no error but an ending.
+    /// Names the invalid line. A last line that is cut off is not an error but an ending.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
         if self.ending.is_some() {
             return Ok(None);
@@ -94,7 +94,7 @@ impl<R: BufRead> LogReader<R> {
         Ok(Some(Entry { line, at: Instant::from_nanos(read.t), what }))
     }
 
-    /// Behind the end there is nothing.
+    /// Checks that nothing follows the end.
     fn nothing_more(&mut self) -> Result<Option<Entry>, LogError> {
         let line = self.line + 1;
         let whole = read_line(&mut self.source, &mut self.buffer, line)?;
@@ -105,7 +105,8 @@ impl<R: BufRead> LogReader<R> {
     }
 }
 
-/// Reads a line without its end into `buffer`; `false` when it has none, and is the last.
+/// Reads a line without its terminator into `buffer`; returns `false` for a last line that has
+/// none.
 fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>, line: u64) -> Result<bool, LogError> {
     let read = lines::read_line(source, buffer, LINE_BYTES_MAX);
     match read.map_err(|source| LogError::Read { line, source })? {
@@ -132,7 +133,7 @@ fn no_header(text: &[u8]) -> LogError {
     LogError::Header { expected: format!("a {FORMAT}"), found: format!("{found:?}") }
 }
 
-/// What a parser says, with the column alone: it sees one line at a time.
+/// Formats a parser's error with the column only: the parser sees one line at a time.
 fn problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);

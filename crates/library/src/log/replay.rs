@@ -1,4 +1,4 @@
-//! Plays a log again, and holds every decision against what was decided then.
+//! Replays a log, and compares every decision with the logged one.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -10,64 +10,64 @@ use super::{Ending, Entry, LogError, LogReader, Logged};
 use crate::sequence::{Actor, actor};
 use crate::{Action, CommandId, Event, Library, Machine, Output};
 
-/// What came of playing a log.
+/// The result of replaying a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Replay {
-    /// Events played.
+    /// Events replayed.
     pub events: u64,
-    /// Outputs that were the same.
+    /// Outputs that matched.
     pub outputs: u64,
-    /// Outputs of the last event that the log lost with its end.
+    /// Outputs of the last event that are missing from a truncated log.
     pub outputs_lost: u64,
-    /// The time of the last event played.
+    /// The time of the last event replayed.
     pub until: Instant,
-    /// How the log ends; nothing when it was not played to its end.
+    /// How the log ends; `None` if it was not replayed to its end.
     pub ending: Option<Ending>,
-    /// The first decision that was another one.
+    /// The first decision that differs.
     pub divergence: Option<Divergence>,
 }
 
-/// A decision that was another one.
+/// A decision that differs from the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Divergence {
     /// The line of the log where it shows, from 1.
     pub line: u64,
-    /// What the log says was decided; nothing when the library now decides more.
+    /// The logged decision; `None` if the library now decides more.
     pub expected: Option<Output>,
-    /// What is decided now; nothing when the log has more.
+    /// The decision now; `None` if the log has more.
     pub found: Option<Output>,
 }
 
-/// One event played.
+/// One replayed event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayedStep {
     /// The line of the event, from 1.
     pub line: u64,
-    /// When.
+    /// The time of the event.
     pub at: Instant,
-    /// What the library was told.
+    /// The event.
     pub event: Event,
-    /// What it decided now.
+    /// The decisions of the library now.
     pub outputs: Vec<Output>,
 }
 
-/// Plays a log event by event.
+/// Replays a log event by event.
 #[derive(Debug)]
 pub struct Replayer<R> {
     reader: LogReader<R>,
     library: Library,
     /// Commands not answered yet.
     under_way: BTreeMap<CommandId, Action>,
-    /// The entry that the last step found behind its outputs.
+    /// The entry read ahead, after the outputs of the last step.
     ahead: Option<Entry>,
     out: Outbox<Output>,
     played: Replay,
 }
 
-/// Plays a whole log, or to the first decision that is another one.
+/// Replays a whole log, or up to the first decision that differs.
 ///
 /// # Errors
-/// Names the first line that is not sound.
+/// Names the first invalid line.
 pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
     let mut replayer = Replayer::new(source)?;
     while replayer.step()?.is_some() {}
@@ -75,10 +75,10 @@ pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
 }
 
 impl<R: BufRead> Replayer<R> {
-    /// A fresh library like that of the log.
+    /// Creates a fresh library like that of the log.
     ///
     /// # Errors
-    /// When it is no log of a known version, or of a library that cannot be.
+    /// When it is not a log of a known version, or its library is invalid.
     pub fn new(source: R) -> Result<Self, LogError> {
         let reader = LogReader::new(source)?;
         let library = Library::with_policy(reader.shape(), reader.policy().clone())
@@ -97,31 +97,31 @@ impl<R: BufRead> Replayer<R> {
         Ok(replayer)
     }
 
-    /// The library as it is after the events played.
+    /// The library after the events replayed so far.
     pub const fn library(&self) -> &Library {
         &self.library
     }
 
-    /// What came of it so far.
+    /// The result so far.
     pub const fn played(&self) -> &Replay {
         &self.played
     }
 
-    /// Commands the machines carry out now, in the order they were given.
+    /// Returns the commands that are under way, in the order they were given.
     pub fn under_way(&self) -> impl Iterator<Item = (CommandId, Action)> {
         self.under_way.iter().map(|(id, action)| (*id, *action))
     }
 
-    /// When the next event is, if there is one to play.
+    /// Returns when the next event is, if there is one to replay.
     pub fn next_at(&self) -> Option<Instant> {
         let ahead = self.ahead.as_ref().filter(|_| self.played.divergence.is_none());
         ahead.map(|entry| entry.at)
     }
 
-    /// Plays the next event; nothing at the end, or after a decision that was another one.
+    /// Replays the next event; `None` at the end, or after a decision that differs.
     ///
     /// # Errors
-    /// Names the first line that is not sound.
+    /// Names the first invalid line.
     pub fn step(&mut self) -> Result<Option<ReplayedStep>, LogError> {
         if self.played.divergence.is_some() {
             return Ok(None);
@@ -145,7 +145,7 @@ impl<R: BufRead> Replayer<R> {
         Ok(Some(ReplayedStep { line, at, event, outputs }))
     }
 
-    /// Holds what was decided now against the lines up to the next event.
+    /// Compares the decisions made now with the lines up to the next event.
     fn compare(&mut self, at: Instant, outputs: &[Output]) -> Result<(), LogError> {
         let mut decided = outputs.iter();
         loop {
@@ -170,7 +170,7 @@ impl<R: BufRead> Replayer<R> {
         }
     }
 
-    /// The log has no more outputs of the event; these were decided as well.
+    /// Handles decisions that the log does not have after the outputs of an event.
     fn missing(&mut self, more: &[Output], next: Option<&Entry>) {
         let Some(first) = more.first() else { return };
         if matches!(self.played.ending, Some(Ending::Open | Ending::Cut { .. })) {
@@ -188,7 +188,8 @@ impl<R: BufRead> Replayer<R> {
         Ok(entry)
     }
 
-    /// An answer ends its command; a broken machine ends what it was doing.
+    /// Removes commands that are no longer under way: an answer ends its command, a broken machine
+    /// its work.
     fn answered(&mut self, event: &Event) {
         match *event {
             Event::Completed { command }
@@ -214,8 +215,8 @@ impl<R: BufRead> Replayer<R> {
         }
     }
 
-    /// A library panics at answers to what it never ordered: that would be its driver's bug. Here
-    /// it is the log's.
+    /// Rejects answers to commands that were never given. The library panics at them, because they
+    /// would be a bug of its driver; here they are an error of the log.
     fn refuse_impossible(&self, line: u64, event: &Event) -> Result<(), LogError> {
         let refuse = |problem: String| Err(LogError::Impossible { line, problem });
         match *event {

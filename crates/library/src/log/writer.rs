@@ -1,4 +1,4 @@
-//! Writes a log, line by line.
+//! Writes a log line by line.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ pub struct LogWriter<W> {
 }
 
 impl<W: Write> LogWriter<W> {
-    /// Begins the log of a library that was told nothing yet.
+    /// Starts the log of a library that has received no event yet.
     ///
     /// # Errors
     /// When the sink fails, or the policy does not survive being written as text.
@@ -27,7 +27,7 @@ impl<W: Write> LogWriter<W> {
             policy: library.policy().clone(),
         };
         let text = serde_json::to_vec(&header).unwrap_or_default();
-        // A share is a float: its text must mean the same float.
+        // A share is a float: its text must parse to the same float.
         if serde_json::from_slice::<Header>(&text).ok().as_ref() != Some(&header) {
             return Err(LogError::Policy);
         }
@@ -36,24 +36,24 @@ impl<W: Write> LogWriter<W> {
         Ok(Self { lines })
     }
 
-    /// The library is told something. The same moment has to be handed to it.
+    /// Logs an event. The library must be given the same time.
     ///
     /// # Errors
-    /// When the sink fails; the log is of no use then.
+    /// When the sink fails; the log is useless then.
     pub fn event(&mut self, now: Instant, event: &Event) -> Result<(), LogError> {
         self.lines.pass_to(now);
         self.line(Line { event: Some(*event), ..Line::default() })
     }
 
-    /// The library answered the last event with this; each output is one call, in their order.
+    /// Logs one output of the library for the last event; outputs are logged in their order.
     ///
     /// # Errors
-    /// When the sink fails; the log is of no use then.
+    /// When the sink fails; the log is useless then.
     pub fn output(&mut self, output: &Output) -> Result<(), LogError> {
         self.line(Line { output: Some(output.clone()), ..Line::default() })
     }
 
-    /// Ends the log, and says why.
+    /// Ends the log with a reason.
     ///
     /// # Errors
     /// When the sink fails.
@@ -63,7 +63,7 @@ impl<W: Write> LogWriter<W> {
         Ok(self.lines.into_sink())
     }
 
-    /// Hands everything written so far on.
+    /// Flushes everything written so far.
     ///
     /// # Errors
     /// When the sink fails.

@@ -1,4 +1,4 @@
-//! The names that policies are chosen by, for those who choose and those who say what there is.
+//! The names of the policies, to choose one or to list them.
 
 /// The policies that have a name.
 pub const POLICY_NAMES: [&str; 5] =

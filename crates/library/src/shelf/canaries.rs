@@ -1,4 +1,4 @@
-//! States of the shelf that only the shelf itself could get into; `check()` must see each.
+//! Corrupted states that only the shelf itself could cause; `check()` must detect each.
 
 use fulgurite_units::SlotIndex;
 
@@ -11,7 +11,7 @@ fn last(shelf: &Shelf) -> PlatterKey {
     *shelf.by_id.values().next_back().unwrap()
 }
 
-/// A platter with reads.
+/// Returns a platter with reads.
 fn wanted(shelf: &mut Shelf) -> &mut super::Platter {
     shelf.platters.iter_mut().find(|platter| !platter.reads.is_empty()).unwrap()
 }

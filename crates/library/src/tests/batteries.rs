@@ -1,8 +1,8 @@
-//! Batteries as they really are, in the tests, and what a library does with them.
+//! Simulated batteries for the tests, and how a library manages them.
 //!
 //! Levels are in thousandths of a percent. A shuttle that ended a trip with less than the policy's
-//! bound must not pick anything up until it has charged: that is held here against what the driver
-//! said, not against what the controller remembers.
+//! bound must not pick anything up until it has charged: that is checked here against the driver's
+//! reports, not against the controller's memory.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ const FULL: u64 = 100_000;
 #[derive(Clone, Debug)]
 pub(super) struct Batteries {
     levels: Vec<u64>,
-    /// What their drivers said last.
+    /// The last level that each driver reported.
     told: Vec<Option<u8>>,
-    /// Who has to charge before it picks.
+    /// Whether each shuttle has to charge before it picks.
     must_charge: Vec<bool>,
-    /// What an operation takes, and a piece of charging gives.
+    /// Energy of an operation, and energy gained in a charging interval.
     takes: u64,
     gives: u64,
     below: u8,
@@ -45,8 +45,8 @@ impl Batteries {
         }
     }
 
-    /// Batteries for fifty to a thousand operations, a piece of charging for ten or more, and
-    /// some policy about them: with a low bound some go flat.
+    /// Creates batteries for fifty to a thousand operations, a charging interval for ten or more,
+    /// and some policy about them: with a low bound some go flat.
     pub(super) fn any(seed: u64, shape: &LibraryShape, policy: &mut Policy) -> Self {
         let mut random = Seed::new(seed).child(b"batteries").stream();
         let most = [4, 60][usize::from(random.below(2) == 0)];
@@ -66,7 +66,7 @@ impl Batteries {
         }
     }
 
-    /// An operation is over. Whether the battery went flat before.
+    /// Accounts for a finished operation. Returns whether the battery went flat before its end.
     pub(super) fn worked(&mut self, action: &Action) -> bool {
         let Machine::Shuttle(shuttle) = action.machine() else { return false };
         let level = &mut self.levels[shuttle.as_usize()];
@@ -87,14 +87,14 @@ impl Batteries {
         self.must_charge[index] = false;
     }
 
-    /// The controller knows nothing any more, nor who was low before: until it is told, of one
-    /// shuttle after the other, it may give an errand to any.
+    /// Forgets all reports, and which shuttles were low: until the controller gets a report of each
+    /// shuttle again, it may give an errand to any.
     pub(super) fn tell_again(&mut self) {
         self.told.iter_mut().for_each(|told| *told = None);
         self.must_charge.fill(false);
     }
 
-    /// What drivers of working shuttles have to say.
+    /// Returns the new reports of the drivers of working shuttles.
     pub(super) fn news(
         &mut self,
         broken: impl Fn(ShuttleIndex) -> bool,
@@ -147,7 +147,7 @@ fn a_low_shuttle_charges_before_it_fetches() {
     let charges = twin.transcript.find("charges").unwrap();
     let picks = twin.transcript.find("picks").unwrap();
     assert!(charges < picks, "{}", twin.transcript);
-    // It goes as soon as it is told of 80 %, which is 16 min after midnight here.
+    // It goes as soon as 80 % is reported, which is 16 min after midnight here.
     let (outcome, at) = twin.outcome(1).unwrap();
     assert_eq!(outcome, Outcome::Read);
     assert!((900..1_200).contains(&(at.as_nanos() / 1_000_000_000)), "{at:?}");
@@ -186,7 +186,7 @@ fn a_flat_battery_is_a_broken_shuttle_until_it_is_repaired() {
     assert_eq!(Fault::BatteryFlat.to_string(), "the shuttle's battery is flat");
 }
 
-/// Everyone low at once, with fewer places to charge than shuttles: all get power in turn.
+/// All shuttles are low at once, with fewer charging points than shuttles: each gets its turn.
 #[test]
 fn shuttles_take_turns_at_a_charging_point() {
     let shape = LibraryShape {
@@ -219,7 +219,7 @@ fn bounds_of_charging_that_do_not_fit_are_refused() {
     }
 }
 
-/// The swarm on batteries meets what it is there for.
+/// The swarm with batteries covers the cases it is there for.
 #[test]
 fn the_swarm_sees_batteries() {
     let mut seen = BTreeMap::<&str, u32>::new();

@@ -1,8 +1,7 @@
-//! The alarm works: `check()` fails on every kind of corrupted state.
+//! Tests that `check()` fails on every kind of corrupted state.
 //!
-//! Here are states that the parts of the controller let one make by their methods, but that do not
-//! fit each other; what only a part can break is planted beside it (`shelf/canaries.rs`,
-//! `fleet/canaries.rs`).
+//! The states here can be made by methods of the controller's parts, but contradict each other;
+//! what only a part can corrupt is planted beside it (`shelf/canaries.rs`, `fleet/canaries.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,7 +14,7 @@ use crate::drive::Drive;
 use crate::state::{Age, Place, PlatterKey, Stage};
 use crate::{Action, DriveSlot, Event, Library, LibraryShape, fleet, shelf};
 
-/// A library in the middle of its work: a platter mounted and read, one on a shuttle, some
+/// Returns a library in the middle of its work: a platter mounted and read, one on a shuttle, some
 /// waiting, one new.
 fn busy() -> Library {
     let shape = LibraryShape { spare_slots_per_shelf: 1, ..LibraryShape::small() };
@@ -44,7 +43,7 @@ fn carried(library: &Library) -> (ShuttleIndex, PlatterKey) {
     shuttles.find_map(|(index, shuttle)| shuttle.cargo().map(|key| (index, key))).unwrap()
 }
 
-/// The shuttle behind another.
+/// Returns the shuttle after another.
 fn next(library: &Library, index: ShuttleIndex) -> ShuttleIndex {
     let count = u16::try_from(library.fleet.len()).unwrap();
     ShuttleIndex::new((index.get() + 1) % count)
@@ -67,7 +66,7 @@ fn claimed(library: &Library) -> PlatterKey {
     library.shelf.known().find(|(_, platter)| platter.claim().is_some()).unwrap().0
 }
 
-/// A drive that is in this state.
+/// Returns a drive that is in this state.
 fn drive(library: &Library, is: fn(&Drive) -> bool) -> DriveIndex {
     library.drives.indexed().find(|(_, drive)| is(drive)).unwrap().0
 }

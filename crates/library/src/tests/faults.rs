@@ -1,12 +1,12 @@
-//! When something breaks, what needs it ends by name and everything else goes on; after the repair
-//! everything is as before.
+//! A failure ends what needs the broken machine, by name, and everything else goes on; after the
+//! repair everything is as before.
 
 use fulgurite_units::{DriveIndex, Duration, ShuttleIndex};
 
 use super::twin::{Trouble, Twin, panel};
 use crate::{Error, Fault, LibraryShape, Machine, Outcome, RailPosition, RequestId, ShelfIndex};
 
-/// One shuttle with as many drives as said.
+/// One shuttle with this many drives.
 fn one_shuttle(drives: u16) -> LibraryShape {
     LibraryShape {
         read_racks: 1,
@@ -72,8 +72,8 @@ fn a_platter_that_fails_verification_is_stored_all_the_same() {
     twin.run_to_rest();
 }
 
-/// Whatever a shuttle does when it breaks: what nobody can serve ends, what comes meanwhile is
-/// refused, and after the repair all of it can be read and every platter gets home.
+/// Whatever a shuttle does when it breaks: requests that nothing can serve end, new ones are
+/// rejected meanwhile, and after the repair everything can be read and every platter gets home.
 #[test]
 fn a_shuttle_that_breaks_anywhere_is_repaired() {
     let breaks = [
@@ -128,8 +128,8 @@ fn a_drive_that_breaks_keeps_its_platter_until_it_is_repaired() {
     }
 }
 
-/// With every rail of a rack broken the panel is cut in two: what lies beyond is refused, the
-/// rest is served.
+/// With every rail of a rack broken the panel is cut in two: reads beyond the cut are rejected, the
+/// others are served.
 #[test]
 fn a_panel_that_is_cut_serves_its_part() {
     let shape = one_shuttle(1);
@@ -143,7 +143,7 @@ fn a_panel_that_is_cut_serves_its_part() {
         })
         .collect();
     twin.read(0, 1, 1, 6_500, 0);
-    // After this one the shuttle is on the side of the drives.
+    // After this read the shuttle is on the side of the drives.
     twin.read(300_000, 5, 2, 100, 0);
     for rail in &rails {
         twin.break_at(600_000, *rail);

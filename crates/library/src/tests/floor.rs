@@ -1,5 +1,5 @@
-//! Slots and partitions: every slot has one address and one group; runs are of equal weight, the
-//! paper's rectangles where the counts divide, and any count of shuttles gets its share.
+//! Slots and partitions: every slot has one address and one group. Runs have equal weight and are
+//! the paper's rectangles where the counts divide, and any number of shuttles gets its share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ fn with_shuttles(count: u16) -> LibraryShape {
     LibraryShape { drives_per_read_rack: 10, shuttles_per_panel: count, ..LibraryShape::small() }
 }
 
-/// Weight of the cells of each group, and how many there are.
+/// Returns the weight of the cells of each group, and how many there are.
 fn weigh(floor: &Floor, partitions: &Partitions, weights: &[u64]) -> Vec<(u64, usize)> {
     let mut sums = vec![(0, 0); partitions.groups().len()];
     let mut seen = BTreeSet::new();
@@ -46,8 +46,8 @@ fn every_count_of_shuttles_is_cut_evenly() {
         let sums = weigh(&floor, &partitions, &weights);
         assert_eq!(sums.len(), usize::from(count));
         let ideal = weights.len() as f64 / f64::from(count);
-        // Runs are whole shelves of one side while these suffice, and equal to a cell otherwise;
-        // the two sides differ by a column at most.
+        // Runs are whole shelves of one side while there are enough, and otherwise equal to within
+        // a cell; the two sides differ by a column at most.
         let shelf = if count / 2 <= floor.shape().shelves_per_panel * 2 {
             f64::from(floor.columns()) / 2.0
         } else {
@@ -85,8 +85,8 @@ fn runs_are_rectangles_where_counts_divide() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// No run has more than its share and a quarter (so far shelves stay whole), a share of the
-    /// heaviest column, and the heaviest cell.
+    /// No run has more than its share and a quarter (up to that, shelves stay whole), a share of
+    /// the heaviest column, and the heaviest cell.
     #[test]
     fn skewed_loads_are_cut_evenly(seed: u64, count in 2u16..=40, skew in 1u64..1000) {
         let floor = Floor::new(&with_shuttles(count)).unwrap();

@@ -1,5 +1,4 @@
-//! Everything over a limit, and everything that makes no sense, is rejected by name and leaves
-//! nothing behind.
+//! Everything over a limit, and everything invalid, is rejected by name and leaves nothing behind.
 
 use expect_test::expect;
 use fulgurite_units::{Controller, Instant, Outbox, SlotIndex, TrackIndex};
@@ -19,7 +18,7 @@ impl Desk {
         Self { library: Library::new(shape).unwrap(), out: Outbox::new(), commands: Vec::new() }
     }
 
-    /// The rejection an event leads to, if any.
+    /// Returns the rejection of an event, if any.
     fn send(&mut self, event: Event) -> Option<Error> {
         self.library.step(Instant::ZERO, event, &mut self.out);
         self.out.drain().fold(None, |found, output| match output {
@@ -60,7 +59,7 @@ fn store(request: u64, platter: u32, slot: u32) -> Event {
     }
 }
 
-/// Platters by number.
+/// Replaces platter ids with short numbers.
 fn shorten(text: &str) -> String {
     (1..4).fold(text.to_owned(), |text, number| {
         text.replace(&platter_id(number).to_string(), &format!("P{number}"))
@@ -121,7 +120,7 @@ fn requests_have_a_limit() {
     let over = desk.send(read(REQUESTS_MAX as u64, 1, 100, 0, 1)).unwrap();
     assert_eq!(over.kind(), ErrorKind::Unavailable);
     assert!(matches!(over, Error::QueueFull { limit: REQUESTS_MAX, .. }), "{over}");
-    // One gone, one more fits.
+    // One fewer, so one more fits.
     assert_eq!(desk.send(Event::Cancel { request: RequestId::new(5) }), None);
     assert_eq!(desk.send(read(5, 1, 100, 0, 1)), None);
     desk.library.check();

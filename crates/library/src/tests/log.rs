@@ -1,4 +1,4 @@
-//! The event log: what was decided is decided again, and what was changed is found.
+//! The event log: a replay makes the same decisions, and finds what was changed.
 
 use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ fn platter_id(number: u8) -> PlatterId {
     PlatterId::from_bytes([number; 16])
 }
 
-/// The command an event answers.
+/// Returns the command that an event answers.
 fn answers(event: &Event) -> Option<CommandId> {
     match *event {
         Event::Completed { command }
@@ -145,7 +145,7 @@ fn answers(event: &Event) -> Option<CommandId> {
     }
 }
 
-/// A library under random work whose machines fail, break and are repaired.
+/// Returns the log of a library under random work whose machines fail, break and are repaired.
 fn random_log(seed: u64) -> Vec<u8> {
     let mut shape = LibraryShape::small();
     shape.spare_slots_per_shelf = 1;
@@ -184,7 +184,7 @@ fn random_log(seed: u64) -> Vec<u8> {
     driver.log()
 }
 
-/// One platter is read, another one is refused.
+/// Returns a log in which one platter is read and another request is rejected.
 fn short_log() -> String {
     let mut driver = Driver::new(&LibraryShape::small(), Policy::silica(), 1);
     driver.read(1, 1, 1, 4_321);
@@ -214,7 +214,7 @@ fn check(text: &str, expect: Expect) {
     expect.assert_eq(&fold(&said));
 }
 
-/// The same text with lines of less than 90 characters.
+/// Folds the text into lines of less than 90 characters.
 fn fold(text: &str) -> String {
     let mut folded = String::new();
     let mut column = 0;
@@ -281,7 +281,7 @@ fn a_changed_line_is_found() {
         16 events, 19 outputs, 0 lost; the library was stopped
     "#]],
     );
-    // What was decided.
+    // A changed decision.
     check(
         &text.replacen("\"to\":7458000", "\"to\":7458001", 1),
         expect![[r#"
@@ -293,7 +293,7 @@ fn a_changed_line_is_found() {
     let place = text.find(r#"{"t":2000000,"event":"#).unwrap();
     let (before, after) = text.split_at(place);
     let (_, last_output) = before.trim_end().rsplit_once('\n').unwrap();
-    // A decision more, and one less.
+    // One decision too many, and one too few.
     check(
         &format!("{before}{last_output}\n{after}"),
         expect![[r#"
@@ -309,7 +309,7 @@ fn a_changed_line_is_found() {
               "to":7458000,"reports":false}}}}
         "#]],
     );
-    // What it was told.
+    // A changed event.
     check(
         &text.replacen("\"slot\":4321", "\"slot\":1", 1),
         expect![[r#"
@@ -345,7 +345,7 @@ fn a_log_that_was_cut_off_is_played_as_far_as_it_goes() {
         9 events, 10 outputs, 1 lost; cut off in line 21, which was left out
     "#]],
     );
-    // Within the outputs of one event.
+    // Cut within the outputs of one event.
     let at = text.find(r#"{"t":2000000,"event":"#).unwrap() - 5;
     check(
         &text[..at],

@@ -20,7 +20,7 @@ fn platter() -> PlatterId {
     PlatterId::from_bytes([1; 16])
 }
 
-/// Sorted durations in seconds.
+/// Draws durations; returns them sorted, in seconds.
 fn draw(action: Action) -> Vec<f64> {
     let mut random: RandomStream = Seed::new(11).stream();
     let mut seconds: Vec<f64> =

@@ -1,6 +1,5 @@
-//! When a drive verifies and does nothing else, and when not. What verification is believed to take
-//! stays within bounds, whatever passes took and however many tracks a platter has: neither is the
-//! library's to choose.
+//! When a drive only verifies, and when not. The estimate of verification time stays within bounds,
+//! whatever passes took and however many tracks a platter has: the library chooses neither.
 
 use fulgurite_units::{Controller, Duration, Instant, Outbox, ShuttleIndex, TrackIndex};
 
@@ -9,7 +8,7 @@ use crate::{Action, Command, Event, Library, LibraryShape, Machine, Output, Requ
 
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// A library whose machines answer at once, but for passes, which take as long as a test says.
+/// A library whose machines answer at once, except for passes, which take as long as a test says.
 struct Desk {
     library: Library,
     now: Instant,
@@ -35,18 +34,18 @@ impl Desk {
         }));
     }
 
-    /// A new platter comes out, and a pass over it begins.
+    /// Brings in a new platter and starts a pass over it.
     fn verify(&mut self, number: u32, track_count: u32) -> Command {
         self.tell(new_platter(number, track_count));
         self.next_pass()
     }
 
-    /// Machines answer until a drive is told to verify.
+    /// Lets machines answer until a drive is ordered to verify.
     fn next_pass(&mut self) -> Command {
         self.next(|action| matches!(action, Action::VerifyPass { .. }))
     }
 
-    /// Machines answer until one is told such a thing.
+    /// Lets machines answer until one is ordered such an action.
     fn next(&mut self, is_it: impl Fn(&Action) -> bool) -> Command {
         loop {
             let command = self.given.remove(0);
@@ -72,12 +71,12 @@ const fn minutes(count: u64) -> Duration {
 }
 
 impl Desk {
-    /// Drives that verify and do nothing else.
+    /// Number of drives that only verify.
     fn insisting(&self) -> usize {
         self.library.drives.indexed().filter(|(_, drive)| drive.insists()).count()
     }
 
-    /// The pass is stopped and begins again, some time later and no track further.
+    /// Stops the pass and starts it again, some time later and no track further.
     fn lose(&mut self, pass: &Command, time: Duration) -> Command {
         self.now = self.now + time;
         self.tell(Event::Halted { command: pass.id, tracks_done: 0 });
@@ -101,7 +100,7 @@ fn a_drive_insists_from_the_latest_start_to_the_end() {
     assert_eq!(desk.insisting(), 0, "it is verified");
 }
 
-/// It is in its drive, which does something else until then.
+/// The platter is in its drive, which does something else until then.
 #[test]
 fn time_alone_makes_a_drive_insist() {
     let mut desk = Desk::new();
@@ -115,7 +114,7 @@ fn time_alone_makes_a_drive_insist() {
     assert_eq!(desk.insisting(), 1);
 }
 
-/// With a drive alone customers would be shut out, of all that there is.
+/// With a single drive customers would be shut out completely.
 #[test]
 fn the_only_drive_of_a_panel_does_not_insist() {
     let alone = LibraryShape { read_racks: 1, drives_per_read_rack: 1, ..LibraryShape::small() };
@@ -126,7 +125,8 @@ fn the_only_drive_of_a_panel_does_not_insist() {
     assert_eq!(desk.insisting(), 0);
 }
 
-/// Whether a shuttle gets from the eject bay to the drive whose slot is kept is not known then.
+/// It is not known then whether a shuttle can get from the eject bay to the drive whose slot is
+/// kept.
 #[test]
 fn with_something_broken_every_free_drive_keeps_a_slot() {
     let kept = |is_damaged: bool| {
@@ -169,7 +169,7 @@ fn one_pass_that_took_for_ever_makes_no_other_platter_late() {
     let pass = desk.verify(1, 1_000);
     desk.now = desk.now + YEAR + YEAR;
     desk.tell(Event::Completed { command: pass.id });
-    // A thousand tracks are five minutes; believed to be two hours now, they can wait for a day.
+    // A thousand tracks take five minutes; at an estimate of two hours they can wait for a day.
     desk.verify(2, 1_000);
     let look = desk.library.deadline().unwrap();
     assert!(look > desk.now + minutes(12 * 60) && look < desk.now + minutes(24 * 60), "{look:?}");

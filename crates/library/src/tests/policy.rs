@@ -1,4 +1,4 @@
-//! What the policies promise, one scenario each.
+//! What each policy promises, one scenario each.
 
 use fulgurite_units::{DriveIndex, Duration, Instant, Ratio};
 
@@ -40,8 +40,8 @@ fn platters_come_in_the_order_of_their_oldest_read() {
     assert_eq!(twin.order(), [10, 11, 20, 21, 30]);
 }
 
-/// The oldest is far away; of the four oldest the near ones come first, until the oldest is too
-/// old.
+/// The oldest platter is far away; of the four oldest the near ones come first, until the oldest is
+/// too old.
 #[test]
 fn the_nearest_comes_first_but_nobody_is_passed_over_for_long() {
     let order = |age_bound| {
@@ -74,7 +74,7 @@ fn a_customer_stops_a_verification() {
     assert_eq!(twin.transcript.matches("verifies").count(), 2);
 }
 
-/// Four shuttles for two drives: their partitions share a drive's one slot for customers.
+/// Four shuttles for two drives: their partitions share the one customer slot of a drive.
 #[test]
 fn with_more_shuttles_than_drives_customers_have_the_slots_that_are_theirs() {
     let shape = LibraryShape { drives_per_read_rack: 1, ..LibraryShape::small() };
@@ -90,8 +90,8 @@ fn with_more_shuttles_than_drives_customers_have_the_slots_that_are_theirs() {
     }
 }
 
-/// Many customers: they have the second slots that verification has no use for. With one drive
-/// that is none until the new platter is on its way to its slot.
+/// Many customers get the second slots that verification does not need. With one drive that is none
+/// until the new platter is on its way to its slot.
 #[test]
 fn customers_have_the_slots_that_new_platters_leave() {
     for (new_platter, most) in [(true, 1), (false, 2)] {
@@ -114,8 +114,8 @@ fn customers_have_the_slots_that_new_platters_leave() {
     }
 }
 
-/// Half of the slack is waited, to the nanosecond, and the reads that come until then share one
-/// fetch.
+/// Reads are held for half of the slack, to the nanosecond, and those that come until then share
+/// one fetch.
 #[test]
 fn a_thrifty_library_gathers_reads() {
     let mut twin = Twin::with_policy(&one_of_each(), Policy::thrifty(), 7);
@@ -147,7 +147,7 @@ fn idle_shuttles_steal_and_borders_move() {
     assert!(steals.library.counters().steals > 0 && moves.library.counters().rebalances > 0);
 }
 
-/// A verified platter is shelved though customers keep coming and borders keep moving.
+/// A verified platter is shelved though customers keep coming and boundaries keep moving.
 #[test]
 fn customers_do_not_keep_a_platter_from_its_slot() {
     let policy = Policy { hold: Ratio::ZERO, ..Policy::fulgurite() };
@@ -171,14 +171,14 @@ fn the_second_slot_has_its_turn_when_the_first_is_filled_again_at_once() {
         twin.read(0, u64::from(number), number, 10 * number, 0);
     }
     twin.run_to_rest();
-    // Whoever came first is served first, or next.
+    // The first to come is served first, or next.
     for (place, request) in twin.order().into_iter().enumerate() {
         assert!(request.abs_diff(place as u64) <= 1, "read {request} was answered as {place}");
     }
 }
 
-/// Five reads that are due in minutes come while the library works off many that are due in half a
-/// day, all over it.
+/// Five reads that are due in minutes arrive while the library works off many that are due in half
+/// a day, all over it.
 #[test]
 fn what_is_due_in_minutes_is_passed_over_by_nothing_that_is_due_in_hours() {
     let mut twin = Twin::new(&one_of_each(), 11);
@@ -195,6 +195,6 @@ fn what_is_due_in_minutes_is_passed_over_by_nothing_that_is_due_in_hours() {
     let places: Vec<_> =
         (200..205).map(|read| order.iter().position(|other| *other == read).unwrap()).collect();
     let (first, last) = (places.iter().min().unwrap(), places.iter().max().unwrap());
-    // What was in the drive or on its way already goes first.
+    // Platters in the drive or on their way already go first.
     assert!(last - first <= 6, "urgent reads were answered as {places:?}");
 }

@@ -1,4 +1,4 @@
-//! A controller that starts anew in mid-motion goes on from where the machines are.
+//! A controller that restarts in mid-motion goes on from where the machines are.
 
 use expect_test::expect;
 use fulgurite_units::SlotIndex;
@@ -18,7 +18,7 @@ fn cut_everywhere(mut twin: Twin, every: u64) {
             }
         }
         if !twin.world.broken().is_empty() {
-            // A flat battery; an inventory knows no broken machines.
+            // A flat battery: an inventory records no broken machines.
             continue;
         }
         let mut cut = twin.clone();

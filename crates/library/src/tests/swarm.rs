@@ -1,5 +1,5 @@
 //! Random libraries under random work: every request ends, every invariant holds after every event,
-//! every command can be carried out, everyone gets home, and a seed repeats itself.
+//! every command can be carried out, every platter gets home, and a seed is reproducible.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     RightOfWay, ShelfIndex, TrackSpan,
 };
 
-/// How a run is made.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) seed: u64,
@@ -23,7 +23,7 @@ pub(super) struct Run {
     pub(super) batteries: bool,
 }
 
-/// The longest a run may go on after the last request came and the last machine was repaired.
+/// The longest a run may go on after the last request came or the last machine was repaired.
 const REST: Duration = Duration::from_secs(12 * 3600);
 
 fn small(random: &mut RandomStream, low: u64, high: u64) -> u16 {
@@ -78,7 +78,8 @@ fn any_policy(random: &mut RandomStream) -> Policy {
     }
 }
 
-/// A library that is read, verified and stored by chance: a crowd at the start, then a trickle.
+/// Plays a library that is read, verified and stored at random: a burst at the start, then a
+/// trickle.
 pub(super) fn play(run: Run) -> Twin {
     let mut random = Seed::new(run.seed).child(b"workload").stream();
     let (shape, policy) = (any_shape(&mut random), any_policy(&mut random));
@@ -117,7 +118,7 @@ pub(super) fn play(run: Run) -> Twin {
         let tracks = u32::try_from(1 + random.below(300)).unwrap();
         let at = random.below(spread_ms);
         twin.verify(at, 1_000 + number, platter, slot, tracks);
-        // Somebody reads it, perhaps too early: the platter is known, its slot not used yet.
+        // Reads it, perhaps too early: the platter is known, its slot not used yet.
         let (request, platter) = (RequestId::new(2_000 + number), platter_id(platter));
         let (slot, tracks) = (SlotIndex::new(slot), TrackSpan::new(TrackIndex::new(0), 1));
         let at = at + 1 + random.below(2_000_000);
@@ -173,7 +174,7 @@ pub(super) fn cases(default: u32) -> u32 {
 }
 
 proptest! {
-    // A seed has no smaller seed that fails alike.
+    // A smaller seed does not fail the same way, so there is nothing to shrink.
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
         max_shrink_iters: 0,
@@ -201,7 +202,8 @@ proptest! {
     }
 }
 
-/// A crowd in which the one on its way out found the place taken, and nobody looked for another.
+/// A crowd in which a shuttle on its way out found the place taken, and no other place was looked
+/// for.
 #[test]
 fn a_way_out_that_closes_is_given_up_for_another() {
     let seed = 16_262_186_878_997_694_214;
@@ -209,7 +211,7 @@ fn a_way_out_that_closes_is_given_up_for_another() {
 }
 
 /// A new platter in the picker, another one in its group's only drive, which that shuttle should
-/// take out, and no spare slot: both waited for ever.
+/// take out, and no spare slot: a deadlock.
 #[test]
 fn a_full_picker_goes_to_another_groups_drive() {
     let seed = 15_932_703_909_584_809_464;
@@ -231,7 +233,7 @@ fn a_seed_repeats_itself() {
     assert!(distinct.len() > 10, "the hash tells runs apart");
 }
 
-/// The runs above meet what they are there for.
+/// The runs above cover the cases they are there for.
 #[test]
 fn the_swarm_sees_rare_things() {
     let mut seen = BTreeMap::<&str, u32>::new();

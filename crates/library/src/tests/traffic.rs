@@ -1,4 +1,4 @@
-//! Everyone arrives, however crowded the panel and whoever has the right of way.
+//! All shuttles arrive, however crowded the panel and whichever has the right of way.
 
 use fulgurite_units::Seed;
 
@@ -33,7 +33,7 @@ fn tiny(shuttles: u16) -> LibraryShape {
     }
 }
 
-/// At the limit of how many shuttles a panel may have.
+/// At the limit on the shuttles of a panel.
 #[test]
 fn panels_as_full_as_may_be_come_to_rest() {
     for right_of_way in [RightOfWay::Age, RightOfWay::Identifier] {
@@ -62,7 +62,7 @@ fn crowded_panels_come_to_rest() {
     }
 }
 
-/// Two shuttles that come from the two ends and want to the other on the same shelf.
+/// Two shuttles from opposite ends, each headed for the other end on the same shelf.
 #[test]
 fn those_that_meet_head_on_pass_each_other() {
     for right_of_way in [RightOfWay::Age, RightOfWay::Identifier] {

@@ -1,5 +1,6 @@
-//! A tiny digital twin: events in the order (time, sequence), mechanics by seed, and a world of its
-//! own bookkeeping that each command is held against. Nothing here trusts the controller's state.
+//! A tiny digital twin: events in the order (time, sequence), mechanics by seed, and a world with
+//! bookkeeping of its own against which each command is checked. Nothing here trusts the
+//! controller's state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,31 +18,31 @@ use crate::{
     Policy, RailPosition, RequestId, ShelfIndex, Throughput, TrackSpan,
 };
 
-/// A library, its machines and what is still to happen.
+/// A library, its machines and its pending events.
 #[derive(Clone, Debug)]
 pub(super) struct Twin {
     pub(super) library: Library,
     pub(super) world: World,
     pub(super) now: Instant,
-    /// Request, outcome and time, in the order of the ends.
+    /// Request, outcome and time, in the order in which they ended.
     pub(super) finished: Vec<(RequestId, Outcome, Instant)>,
     pub(super) rejected: Vec<(RequestId, Error)>,
     pub(super) transcript: String,
-    /// What was asked for and not answered.
+    /// Requests that are not answered yet.
     pub(super) pending: BTreeMap<RequestId, Event>,
-    /// Where each platter lives, or is to live.
+    /// The slot in which each platter lives, or will live.
     pub(super) homes: BTreeMap<PlatterId, SlotIndex>,
     /// New platters not stored yet, and how many tracks they have.
     pub(super) unstored: BTreeMap<PlatterId, u32>,
     /// The chance in 1,000 that a command fails or a machine breaks with it.
     pub(super) troubles_per_mille: u64,
-    /// How long a repair takes; for ever if it is none.
+    /// How long a repair takes; `None` is forever.
     pub(super) repair_after: Option<Duration>,
-    /// Operations that go wrong, once each, by how they are described.
+    /// Operations that fail, once each, by their description.
     pub(super) script: Vec<(&'static str, Trouble)>,
-    /// The last thing asked for or repaired from outside.
+    /// The time of the last request or repair from outside.
     pub(super) last_arrival: Instant,
-    /// What shuttles run on, if they run on batteries.
+    /// The batteries of the shuttles, if they have any.
     pub(super) batteries: Option<Batteries>,
     pub(super) hash: u64,
     pub(super) events: u64,
@@ -53,7 +54,7 @@ pub(super) struct Twin {
     retries: u64,
 }
 
-/// What goes wrong with an operation.
+/// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// It is answered as failed.
@@ -75,7 +76,7 @@ pub(super) const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 const RETRIES: u64 = 1_000_000;
 
 impl Twin {
-    /// A library with the product's policy, whose machines take the paper's times.
+    /// Creates a library with the product's policy, whose machines take the paper's times.
     pub(super) fn new(shape: &LibraryShape, seed: u64) -> Self {
         Self::with_policy(shape, Policy::fulgurite(), seed)
     }
@@ -111,7 +112,7 @@ impl Twin {
         }
     }
 
-    /// Machines that take no time at all.
+    /// Makes the machines take no time at all.
     pub(super) fn instant(mut self) -> Self {
         self.mechanics = None;
         self
@@ -173,14 +174,14 @@ impl Twin {
         self.at(at_ms, Event::Repaired { machine });
     }
 
-    /// Runs until nothing is left to happen, checking every invariant after every event.
+    /// Runs until no event is left, checking every invariant after every event.
     pub(super) fn run(&mut self) {
         while self.step() {
             assert!(self.events < 200_000, "this never ends");
         }
     }
 
-    /// Lets the next thing happen, if there is any.
+    /// Lets the next event happen, if there is any.
     pub(super) fn step(&mut self) -> bool {
         let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
         let timer = self.library.deadline().map(|at| at.max(self.now));
@@ -192,8 +193,8 @@ impl Twin {
         self.events += 1;
         let happening = self.drain_battery(happening);
         if let Some(event) = self.happen(happening) {
-            // What is broken already is told first, or it would be given work; after a repair the
-            // battery is another.
+            // A broken machine is reported before battery levels, or it would be given work; so is
+            // a repair, after which the battery is another.
             let first = matches!(event, Event::Broke { .. } | Event::Repaired { .. });
             if !first {
                 self.report_batteries();
@@ -215,7 +216,8 @@ impl Twin {
         }
     }
 
-    /// An operation takes from the battery of its shuttle, or fails with it.
+    /// Takes the energy of an operation from the battery of its shuttle; fails the operation if
+    /// that is flat.
     fn drain_battery(&mut self, happening: Happening) -> Happening {
         let Some(batteries) = &mut self.batteries else { return happening };
         match happening {
@@ -242,8 +244,8 @@ impl Twin {
         }
     }
 
-    /// Runs, then repairs what is broken and asks again for what failed; holds that everything
-    /// accepted is finished and every platter is in its slot.
+    /// Runs, then repairs what is broken and repeats what failed; asserts that everything accepted
+    /// is finished and every platter is in its slot.
     pub(super) fn run_to_rest(&mut self) {
         self.run();
         for _ in 0..20 {
@@ -266,11 +268,11 @@ impl Twin {
         }
     }
 
-    /// The controller starts anew, with the machines as they are: whatever they were doing had no
-    /// effect. What was asked is asked again.
+    /// Restarts the controller, with the machines as they are: operations in progress had no
+    /// effect. Requests are sent again.
     pub(super) fn restart(&mut self) {
         self.world.stop_all();
-        // What the machines were about to report is about commands the new controller never gave.
+        // The machines' pending answers are to commands that the new controller never gave.
         self.agenda.retain(|_, happening| match happening {
             Happening::Event(event) => !matches!(event, Event::Passed { .. }),
             Happening::Done { .. } => false,
@@ -295,7 +297,7 @@ impl Twin {
         }
     }
 
-    /// Where everything really is.
+    /// Returns where everything really is.
     fn inventory(&self) -> Inventory {
         let home = |platter: &PlatterId| {
             let stored = !self.unstored.contains_key(platter);
@@ -338,7 +340,7 @@ impl Twin {
         self.run();
     }
 
-    /// New platters that could not be verified or stored are handed in again.
+    /// Sends new platters again that could not be verified or stored.
     pub(super) fn ask_again(&mut self) {
         let unstored: Vec<_> = self.unstored.iter().map(|(id, tracks)| (*id, *tracks)).collect();
         for (platter, track_count) in unstored {
@@ -375,7 +377,7 @@ impl Twin {
         self.after(Duration::ZERO, Event::Store { request, platter, slot });
     }
 
-    /// Requests in the order in which they ended.
+    /// Returns the requests in the order in which they ended.
     pub(super) fn order(&self) -> Vec<u64> {
         let ends = self.finished.iter().map(|(request, ..)| request.get());
         ends.filter(|request| *request < RETRIES).collect()
@@ -392,7 +394,7 @@ impl Twin {
         (at, self.sequence)
     }
 
-    /// Makes it true in the world; returns what the controller is told.
+    /// Makes it true in the world; returns the event for the controller.
     fn happen(&mut self, happening: Happening) -> Option<Event> {
         match happening {
             Happening::Event(event) => self.arrive(event),
@@ -437,7 +439,7 @@ impl Twin {
         }
     }
 
-    /// How many tracks a pass has read by now.
+    /// Returns how many tracks a pass has read by now.
     fn tracks_done(&self, action: &Action, started: Instant) -> Option<u32> {
         let Action::VerifyPass { tracks, .. } = action else { return None };
         let Some(mechanics) = self.mechanics else { return Some(tracks.track_count) };
@@ -446,8 +448,8 @@ impl Twin {
         Some(u32::try_from(done).unwrap().min(tracks.track_count))
     }
 
-    /// Notes what is asked and what breaks, before the controller sees it. None if it does not
-    /// happen after all.
+    /// Records requests and failures before the controller sees them. Returns `None` if the event
+    /// does not happen after all.
     fn arrive(&mut self, event: Event) -> Option<Event> {
         match event {
             Event::Read { request, .. } | Event::Store { request, .. } => {
@@ -501,7 +503,7 @@ impl Twin {
         assert_eq!(before, None, "the test asks twice");
     }
 
-    /// What a machine was doing is not answered any more.
+    /// Drops the answer to what a machine was doing.
     fn stop(&mut self, machine: Machine) {
         let running: Vec<_> = self.running.iter().map(|(id, key)| (*id, *key)).collect();
         for (id, key) in running {
@@ -540,7 +542,7 @@ impl Twin {
         }
     }
 
-    /// A platter whose verification ended gets its slot.
+    /// Handles an answer; a platter whose verification ended gets its slot.
     fn answered(&mut self, asked: Event, answer: Result<Outcome, Error>) {
         match (asked, answer) {
             (Event::Verify { platter, .. }, Ok(outcome)) => {
@@ -596,7 +598,7 @@ impl Twin {
         self.running.insert(command.id, key);
     }
 
-    /// Lets a pass end with the track it is in.
+    /// Lets a pass end with its current track.
     fn halt(&mut self, id: CommandId) {
         self.note("halt");
         let Some(mechanics) = self.mechanics else { return };
@@ -647,7 +649,7 @@ impl Twin {
     }
 }
 
-/// One of the platters of the tests.
+/// Returns one of the platters of the tests.
 pub(super) fn platter_id(number: u32) -> PlatterId {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
@@ -663,7 +665,7 @@ pub(super) fn panel(number: u16) -> PanelIndex {
     PanelIndex::new(number)
 }
 
-/// Slots that are homes, none twice.
+/// Returns distinct slots that are homes.
 pub(super) fn distinct_slots(
     shape: &LibraryShape,
     random: &mut RandomStream,
@@ -680,7 +682,7 @@ pub(super) fn distinct_slots(
     order
 }
 
-/// An operation in words.
+/// Describes an operation in words.
 pub(super) fn describe(action: &Action) -> String {
     match action {
         Action::Move { shuttle, from, to, .. } => {

@@ -1,8 +1,8 @@
-//! The machines as they really are, in the tests: it panics at every command that no machine could
-//! carry out, and knows by itself where each platter is and what each shuttle covers.
+//! Simulated machines for the tests: they panic at every command that no machine could carry out,
+//! and track by themselves where each platter is and what each shuttle covers.
 //!
-//! Shuttles have bodies here. Where a slot is and what a body covers is worked out from the shape
-//! alone, not with `floor.rs` or `traffic.rs`; a body that moves covers its whole way.
+//! Shuttles have bodies here. Where a slot is and what a body covers is computed from the shape
+//! alone, not with `floor.rs` or `traffic.rs`; a moving body covers its whole way.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex, TrackIndex
 use crate::floor::Floor;
 use crate::{Action, Destination, DriveSlot, Fault, LibraryShape, Machine, PanelIndex, Source};
 
-/// Panel, shelf, and a piece of it in micrometers.
+/// Panel, shelf, and an interval on it in micrometers.
 pub(super) type Piece = (u16, u16, u64, u64);
 
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct World {
     /// Tracks verified of each new platter.
     pub(super) verified: BTreeMap<PlatterId, u32>,
     rails: Vec<Piece>,
-    /// Whether shuttles exist; in the bound without them platters appear by themselves.
+    /// Whether shuttles exist; without them platters appear in drives by themselves.
     pub(super) has_shuttles: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct RealShuttle {
     pub(super) shelf: u16,
     pub(super) hand: Option<PlatterId>,
     pub(super) broken: bool,
-    /// What it does.
+    /// Its current action.
     doing: Option<Action>,
 }
 
@@ -89,7 +89,7 @@ impl World {
         world
     }
 
-    /// Every machine is idle and every platter in a slot.
+    /// Asserts that every machine is idle and every platter in a slot.
     pub(super) fn assert_at_rest(&self) {
         for (index, shuttle) in self.shuttles.iter().enumerate() {
             assert!(shuttle.hand.is_none() && shuttle.doing.is_none(), "{index}: {shuttle:?}");
@@ -100,7 +100,8 @@ impl World {
         assert!(self.ejected.is_empty(), "platters are left in the eject bay: {:?}", self.ejected);
     }
 
-    /// Where a shuttle stands to reach a slot: the slots of a shelf share the width of their rack.
+    /// Returns where a shuttle stands to reach a slot: the slots of a shelf share the width of
+    /// their rack.
     fn slot_place(&self, slot: SlotIndex) -> (u16, u64, u16) {
         let shape = &self.shape;
         let address = shape.address(slot).expect("there is such a slot");
@@ -111,7 +112,7 @@ impl World {
         (address.panel.get(), rail, address.shelf.get())
     }
 
-    /// What a shuttle covers, standing or on its way.
+    /// Returns what a shuttle covers, standing or on its way.
     fn body(&self, shuttle: &RealShuttle) -> Vec<Piece> {
         let half = u64::from(self.shape.shuttle_width_mm) * 500;
         let piece = |shelf: u16, a: u64, b: u64| {
@@ -127,12 +128,12 @@ impl World {
         }
     }
 
-    /// A shuttle on its way is there now, and not behind it any more.
+    /// Updates the position of a moving shuttle, which no longer covers what is behind it.
     pub(super) fn passed(&mut self, shuttle: ShuttleIndex, at: u64) {
         self.shuttles[shuttle.as_usize()].rail = at;
     }
 
-    /// No two bodies overlap.
+    /// Asserts that no two bodies overlap.
     fn assert_apart(&self) {
         let bodies: Vec<_> = self.shuttles.iter().map(|shuttle| self.body(shuttle)).collect();
         for (index, body) in bodies.iter().enumerate() {
@@ -148,7 +149,7 @@ impl World {
     fn assert_stands(&self, shuttle: ShuttleIndex, at: (u16, u64, u16)) {
         let real = &self.shuttles[shuttle.as_usize()];
         assert_eq!((real.panel, real.shelf), (at.0, at.2), "shuttle {shuttle} stands elsewhere");
-        // Slots are cut to whole micrometers in another order here.
+        // Slot positions are rounded to whole micrometers in another order here.
         let off = real.rail.abs_diff(at.1);
         assert!(off <= 4096, "shuttle {shuttle} stands {off} um off");
     }
@@ -165,7 +166,7 @@ impl World {
         (panel.get(), rail, self.shape.shelves_per_panel / 2)
     }
 
-    /// A command is given: its machine must be free and able to begin.
+    /// Starts a command: its machine must be free and able to begin.
     pub(super) fn start(&mut self, action: &Action) {
         assert!(!self.is_broken(action), "{action:?} is given to a broken machine");
         let doing = self.doing(action);
@@ -254,7 +255,7 @@ impl World {
         }
     }
 
-    /// Without shuttles a platter is in the drive as soon as it is mounted, and away from there
+    /// Puts a platter into the drive as soon as it is mounted, without shuttles, and takes it away
     /// as soon as another is.
     fn appear(&mut self, drive: DriveIndex, slot: DriveSlot, platter: PlatterId) {
         self.storage.retain(|_, stored| *stored != platter);
@@ -264,7 +265,7 @@ impl World {
         assert!(released, "drive {drive} has {before:?} mounted");
     }
 
-    /// A command is carried out.
+    /// Completes a command.
     pub(super) fn complete(&mut self, action: &Action, tracks_done: Option<u32>) {
         *self.doing(action) = None;
         match *action {
@@ -323,7 +324,7 @@ impl World {
             || self.drives.iter().any(|drive| drive.bays.values().any(|bay| bay.0 == platter))
     }
 
-    /// Whether a shuttle reaches into a storage slot from which the platter is gone.
+    /// Whether a shuttle reaches into a storage slot whose platter is gone.
     pub(super) fn lacks(&self, action: &Action) -> bool {
         let Action::Pick { platter, from: Source::Storage(slot), .. } = action else {
             return false;
@@ -331,7 +332,7 @@ impl World {
         self.storage.get(slot) != Some(platter)
     }
 
-    /// A command failed: nothing of it was done. Whether its machine is broken by that.
+    /// Fails a command without any effect. Returns its machine if that is broken now.
     pub(super) fn fail(&mut self, action: &Action, fault: Fault) -> Option<Machine> {
         let machine = machine_of(action);
         let stuck = matches!(action, Action::Unmount { .. } | Action::Switch { .. });
@@ -342,7 +343,7 @@ impl World {
         }
         *self.doing(action) = None;
         if let (Action::Pick { platter, from, .. }, Fault::PlatterMissing) = (*action, fault) {
-            // Somebody took it away before, for good.
+            // Another had taken it away before, for good.
             if !self.lacks(action) {
                 self.take(platter, from);
             }
@@ -353,7 +354,7 @@ impl World {
         None
     }
 
-    /// Everything stops; what was being done had no effect.
+    /// Stops everything; operations in progress had no effect.
     pub(super) fn stop_all(&mut self) {
         self.shuttles.iter_mut().for_each(|shuttle| shuttle.doing = None);
         for drive in &mut self.drives {
@@ -361,7 +362,7 @@ impl World {
         }
     }
 
-    /// A machine stops where it is; a shuttle on its way may be anywhere on it.
+    /// Stops a machine where it is; a moving shuttle may be anywhere on its way.
     pub(super) fn break_down(&mut self, machine: Machine) {
         match machine {
             Machine::Shuttle(index) => self.shuttles[index.as_usize()].broken = true,
@@ -376,7 +377,7 @@ impl World {
         }
     }
 
-    /// A machine works again, as if it had not begun with what it did last.
+    /// Repairs a machine, as if it had not begun its last operation.
     pub(super) fn repair(&mut self, machine: Machine) {
         match machine {
             Machine::Shuttle(index) => {
@@ -396,7 +397,7 @@ impl World {
         }
     }
 
-    /// What is broken.
+    /// Returns the broken machines.
     pub(super) fn broken(&self) -> Vec<Machine> {
         let shuttles = (0..).map(ShuttleIndex::new).zip(&self.shuttles);
         let shuttles = shuttles.filter(|(_, s)| s.broken).map(|(i, _)| Machine::Shuttle(i));
@@ -411,7 +412,7 @@ impl World {
         shuttles.chain(drives).chain(rails).collect()
     }
 
-    /// The way a shuttle takes is free, and it enters no broken rail.
+    /// Asserts that the way of a shuttle is free and enters no broken rail.
     fn assert_way(&self, shuttle: ShuttleIndex) {
         self.assert_apart();
         let real = &self.shuttles[shuttle.as_usize()];
@@ -453,7 +454,7 @@ impl World {
         }
     }
 
-    /// The platter is mounted and the optics are at it.
+    /// Asserts that the platter is mounted and the optics face it.
     fn assert_facing(&self, drive: DriveIndex, platter: PlatterId) {
         let real = &self.drives[drive.as_usize()];
         let faced = real.facing.and_then(|slot| real.bays.get(&slot));
@@ -485,7 +486,7 @@ const fn fault_breaks(fault: Fault) -> bool {
     matches!(fault, Fault::ShuttleBroken | Fault::BatteryFlat | Fault::DriveBroken)
 }
 
-/// Who carries an operation out.
+/// Returns the machine that carries out an operation.
 pub(super) fn machine_of(action: &Action) -> Machine {
     match *action {
         Action::Move { shuttle, .. }

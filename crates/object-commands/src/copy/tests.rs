@@ -1,4 +1,4 @@
-//! Which key each copy gets, and which plans are refused.
+//! The key of each copy, and the plans that are rejected.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! Which key each file gets.
+//! The key of each file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use expect_test::{Expect, expect};
 
 use super::plan;
 
-/// A folder `photos` with two files, an empty folder and a link, planned as `paths` to `url`.
+/// Checks the plan of `paths` to `url`, for a folder `photos` with two files, an empty folder and a
+/// link.
 #[track_caller]
 fn check(paths: &[&str], url: &str, expect: Expect) {
     let folder = tempfile::tempdir().unwrap();

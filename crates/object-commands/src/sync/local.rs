@@ -1,4 +1,4 @@
-//! The folder of a sync: listed by key, compared with checksums, and rid of files that shall go.
+//! The local folder of a sync: lists files by key, compares checksums, and deletes files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,8 +12,8 @@ use fulgurite_terminal::exit::{Coded, Exit};
 
 use super::super::put::{PlannedPut, plan};
 
-/// The files and empty folders below `folder` by the keys they have or would have, and how many
-/// entries are neither.
+/// Lists the files and empty folders below `folder` by the keys they have or would have, and counts
+/// the entries that are neither.
 pub(super) fn list(
     folder: &Path,
     url: &S3Url,
@@ -33,25 +33,25 @@ pub(super) fn list(
             return Err(error).with_context(|| format!("cannot read \"{}\"", folder.display()));
         }
     }
-    // With a slash at its end only what is in the folder is meant.
+    // A trailing slash means only the contents of the folder.
     let url = S3Url { bucket: url.bucket.clone(), key: prefix.to_owned() };
     let (planned, mut skipped) = plan(&[folder.join("")], &url)?;
     if planned.is_empty() && prefix.is_empty() {
-        // An empty folder has no key at the top of a bucket, and is nothing that was left out.
+        // An empty folder has no key at the top of a bucket, and does not count as skipped.
         skipped = 0;
     }
     let files = planned.into_iter().filter(|file| file.key() != prefix && !is_part(file.path()));
     Ok((files.map(|file| (file.key().to_owned(), file)).collect(), skipped))
 }
 
-/// What a get that was killed left behind.
+/// Whether a file is left over from a killed get.
 fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with(fulgurite_client::limits::PART_PREFIX)
         && name.ends_with(fulgurite_client::limits::PART_SUFFIX)
 }
 
-/// Whether the bytes of `path` are those that `verifier` knows of.
+/// Whether the bytes of `path` match the checksum of `verifier`.
 pub(super) fn has_checksum(path: &Path, mut verifier: Verifier) -> anyhow::Result<bool> {
     let shown = || format!("cannot read \"{}\"", path.display());
     let mut file = File::open(path).with_context(shown)?;
@@ -64,7 +64,7 @@ pub(super) fn has_checksum(path: &Path, mut verifier: Verifier) -> anyhow::Resul
     }
 }
 
-/// Removes a file, or an empty folder, and then the folders above it below `root` that it leaves
+/// Removes a file, or an empty folder, and then the folders above it below `root` that become
 /// empty; those that `is_marked` (by their path below `root`) stay.
 pub(super) fn remove(
     root: &Path,

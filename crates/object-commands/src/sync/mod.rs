@@ -1,13 +1,13 @@
-//! `sync FROM TO`: a folder and a prefix of a bucket become the same; one of the two is `s3://`.
+//! `sync FROM TO`: makes a folder and a prefix of a bucket the same; one of the two is `s3://`.
 //!
 //! ```text
-//! list both sides -> look -> ask objects of equal size -> restore? -> transfer -> delete?
-//!                    `-------- plan.rs decides -------'
+//! list both sides -> compare -> query objects of equal size -> restore? -> transfer -> delete?
+//!                    `----------- plan.rs decides ----------'
 //! ```
 //!
-//! Run again it goes on where it stopped: what is there and the same is not transferred again; a
-//! file that was cut short never has its name. Nothing is deleted when anything failed. Links and
-//! special files are left alone on both sides.
+//! A repeated run continues where the last one stopped: what exists and is the same is not
+//! transferred again, and an incomplete file never has its final name. Nothing is deleted when
+//! anything failed. Links and special files are left alone on both sides.
 
 mod local;
 mod plan;
@@ -48,16 +48,16 @@ pub struct SyncArgs {
     /// Delete what only TO has; on glass the key is destroyed
     #[arg(long)]
     delete: bool,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
     /// Compare checksums, not times; reads every file of equal size
     #[arg(long, conflicts_with = "size_only")]
     checksum: bool,
-    /// Take files of equal size for the same
+    /// Treat files of equal size as the same
     #[arg(long)]
     size_only: bool,
-    /// Ask for copies of what is on glass and needed
+    /// Request copies of objects that are on glass and needed
     #[arg(long)]
     restore: bool,
     /// With --restore: wait until the copies are there, and fetch them
@@ -67,7 +67,7 @@ pub struct SyncArgs {
     #[arg(long, value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u32).range(1..))]
     days: u32,
-    /// With --restore: how fast
+    /// With --restore: restore tier
     #[arg(long, value_enum, default_value_t = RestoreTier::Standard)]
     tier: RestoreTier,
     /// Storage class of what is put
@@ -85,7 +85,7 @@ pub struct SyncArgs {
 /// One side of a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A folder of this machine.
+    /// A local folder.
     Folder(PathBuf),
     /// A prefix of a bucket.
     Bucket(S3Url),
@@ -102,14 +102,14 @@ impl FromStr for Place {
     }
 }
 
-/// Everything a sync needs.
+/// The parameters of a sync.
 struct Sync<'a> {
     args: &'a SyncArgs,
     client: Client,
     direction: Direction,
     folder: &'a Path,
     url: &'a S3Url,
-    /// What every key begins with and no path does.
+    /// The prefix of every key, which is not part of the paths.
     prefix: String,
     out: &'a Output,
 }
@@ -120,14 +120,14 @@ struct Sides {
     objects: BTreeMap<String, ListedObject>,
 }
 
-/// What is to be transferred, each key with its reason, and how much stays.
+/// The keys to transfer, each with its reason, and how many are unchanged.
 #[derive(Debug, Default)]
 struct Changes {
     keys: Vec<(String, Reason)>,
     unchanged: u64,
 }
 
-/// What a sync did.
+/// The result of a sync.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
     objects: u64,
@@ -191,7 +191,7 @@ impl Sync<'_> {
         self.archived(done)
     }
 
-    /// Keys that only the target has, if they shall go.
+    /// Returns the keys that only the target has, if they are to be deleted.
     fn surplus(&self, sides: &Sides) -> anyhow::Result<Vec<String>> {
         if !self.args.delete {
             return Ok(Vec::new());
@@ -213,7 +213,7 @@ impl Sync<'_> {
         Ok(surplus.into_iter().map(str::to_owned).collect())
     }
 
-    /// Compares both sides; objects of the same size are asked, several at one time.
+    /// Compares both sides; objects of the same size are queried, several at one time.
     async fn changes(&self, sides: &Sides) -> anyhow::Result<(Changes, Failures)> {
         let compare = match (self.args.checksum, self.args.size_only) {
             (true, _) => Compare::Checksum,
@@ -263,7 +263,7 @@ impl Sync<'_> {
         Ok((changes, failures))
     }
 
-    /// A folder that is not empty is in no listing of files; the mark of one is there with it.
+    /// Returns the existing folder of a folder mark: the listing of files only has empty folders.
     fn folder_at(&self, key: &str) -> Option<Entry> {
         let relative =
             fulgurite_client::names::path_of(&self.prefix, key.strip_suffix('/')?).ok()?;
@@ -271,7 +271,7 @@ impl Sync<'_> {
         is_folder.then_some(Entry { bytes: 0, is_folder: true })
     }
 
-    /// Whether a file and the object of its key differ, although they have the same size.
+    /// Finds out whether a file and the object of its key differ, although they have the same size.
     async fn ask<'k>(
         &self,
         compare: Compare,
@@ -354,7 +354,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Asks for copies of what is on glass, and waits for them if that is wanted.
+    /// Requests copies of objects on glass, and waits for them if asked to.
     async fn restore(
         &self,
         wanted: &mut [ListedObject],
@@ -425,7 +425,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Removes files that the bucket does not have; returns those that stay.
+    /// Removes files that the bucket does not have; returns those that could not be removed.
     fn remove_files(&self, sides: &Sides, keys: &[String]) -> BTreeMap<String, anyhow::Error> {
         let is_marked = |folder: &Path| {
             let key = fulgurite_client::names::key_of(&self.prefix, folder);
@@ -512,7 +512,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// The error that what is on glass ends with.
+    /// Returns the error for objects on glass that were not fetched.
     fn archived(&self, done: Done) -> anyhow::Result<()> {
         if done.archived == 0 {
             return Ok(());

@@ -1,5 +1,5 @@
-//! What a sync has to do: decided from two listings and the answers about single objects, without a
-//! file or a server in sight.
+//! Plans a sync, from two listings and queries of single objects, without access to files or a
+//! server.
 //!
 //! ```text
 //! only in the source            transfer (new)
@@ -8,28 +8,28 @@
 //! only in the target            delete, if that is wanted
 //! ```
 //!
-//! By time: an object that says when its file was last changed is the file of that time and of no
-//! other. One that does not say is unchanged if the target is not older than the source.
+//! By time: an object that records when its file was last changed equals the file of that time and
+//! no other. One that does not is unchanged if the target is not older than the source.
 
 use std::collections::BTreeMap;
 
 use fulgurite_client::file_time::FileTime;
 
-/// Which side is made like the other.
+/// Which side is made the same as the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// The bucket becomes like the folder.
+    /// The bucket is made the same as the folder.
     Up,
-    /// The folder becomes like the bucket.
+    /// The folder is made the same as the bucket.
     Down,
 }
 
-/// How files of the same size are told apart.
+/// How files of the same size are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compare {
-    /// By when the file was last changed.
+    /// By modification time.
     Time,
-    /// By the checksum that the server keeps.
+    /// By the checksum that the server stores.
     Checksum,
     /// Not at all.
     Size,
@@ -38,20 +38,20 @@ pub(super) enum Compare {
 /// Why something is transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It is not there.
+    /// The target does not have it.
     New,
-    /// It has another size.
+    /// Its size differs.
     Size,
-    /// It was changed at another time.
+    /// Its modification time differs.
     Time,
-    /// It has another checksum.
+    /// Its checksum differs.
     Content,
-    /// The server has no checksum of it that can be compared.
+    /// The server has no comparable checksum of it.
     NoChecksum,
 }
 
 impl Reason {
-    /// The word that people and programs read.
+    /// Its name in text and JSON output.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -68,22 +68,22 @@ impl Reason {
 pub(super) struct Entry {
     /// Bytes.
     pub(super) bytes: u64,
-    /// A folder, or the mark of an empty one.
+    /// Whether it is a folder, or the mark of an empty one.
     pub(super) is_folder: bool,
 }
 
-/// What a first look at two listings says of a key of the source.
+/// The result of comparing two listings for a key of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// Nothing to do.
     Same,
     /// It must be transferred.
     Differs(Reason),
-    /// Only the object itself can tell.
+    /// Only a query of the object can decide.
     Ask,
 }
 
-/// A first look.
+/// Compares the two listings for a key.
 pub(super) fn look(compare: Compare, source: Entry, target: Option<Entry>) -> Look {
     let Some(target) = target else { return Look::Differs(Reason::New) };
     if source.is_folder && target.is_folder {
@@ -92,14 +92,14 @@ pub(super) fn look(compare: Compare, source: Entry, target: Option<Entry>) -> Lo
     if source.bytes != target.bytes || source.is_folder != target.is_folder {
         return Look::Differs(Reason::Size);
     }
-    // Two files without a byte are the same file.
+    // Two empty files are the same.
     if source.bytes == 0 || compare == Compare::Size {
         return Look::Same;
     }
     Look::Ask
 }
 
-/// Whether a file and an object of the same size differ, by their times.
+/// Whether a file and an object of the same size differ by their times.
 pub(super) fn differs_in_time(
     direction: Direction,
     local: Option<FileTime>,
@@ -117,7 +117,7 @@ pub(super) fn differs_in_time(
     }
 }
 
-/// Keys of the target that the source does not have.
+/// Returns the keys of the target that the source does not have.
 pub(super) fn only_in_target<'t, T>(
     source: &BTreeMap<String, impl Sized>,
     target: &'t BTreeMap<String, T>,

@@ -1,4 +1,4 @@
-//! Where platters are, whatever ends a carrier or keeps it from its work.
+//! Where platters are, whatever interrupts or blocks a carrier.
 
 use super::*;
 use crate::far::tests::Memory;
@@ -7,7 +7,8 @@ use crate::testing::Bench;
 
 type Libraries = [Arc<Memory>; 2];
 
-/// A sealed set of 3 + 2 at most, and two far libraries for both of its redundancy platters.
+/// Creates a sealed set of 3 + 2 at most, and two far libraries for both of its redundancy
+/// platters.
 fn sealed() -> (Bench, Libraries, SetRow) {
     let libraries = [Memory::named("oslo"), Memory::named("turin")];
     let far = libraries.iter().map(|library| Arc::clone(library) as Arc<dyn FarLibrary>);
@@ -39,7 +40,7 @@ fn slot(bench: &Bench, platter: PlatterId) -> Option<u32> {
     row.unwrap().slot
 }
 
-/// Each platter is at home, with a slot, or away, with none; and can be read.
+/// Checks that each platter is at home with a slot, or away without one, and can be opened.
 fn check(bench: &Bench, row: &SetRow) {
     for (_, platter) in row.platters() {
         let is_away = far_row(bench, platter).is_some_and(|row| row.is_there);
@@ -74,7 +75,7 @@ fn the_last_redundancy_platters_go_one_to_each_library_and_stay_what_they_were()
     let told: Vec<(&str, u64, u64)> =
         shown.iter().map(|s| (s.library.as_str(), s.platters, s.waiting)).collect();
     assert_eq!(told, [("oslo", 1, 0), ("turin", 1, 0)]);
-    // Nothing is left to do, and nothing is done twice.
+    // Nothing is left to do, and nothing is repeated.
     let reads = || libraries.each_ref().map(|library| library.reads.load(ORDER));
     let before = reads();
     run(&bench).unwrap();
@@ -123,7 +124,7 @@ fn a_crash_between_the_row_and_the_file_leaves_a_file_that_goes_if_the_library_h
     for (platter, bytes) in &files {
         std::fs::write(bench.files.path(*platter), bytes).unwrap();
     }
-    // One of them lost what it acknowledged: then the file at home is the only one.
+    // One library lost what it acknowledged: then the file at home is the only copy.
     let lost = *oslo.held().keys().next().unwrap();
     oslo.lose(lost);
     run(&bench).unwrap();
@@ -136,20 +137,20 @@ fn a_crash_between_the_row_and_the_file_leaves_a_file_that_goes_if_the_library_h
 #[test]
 fn a_platter_at_home_stays_when_the_library_has_as_many_other_bytes() {
     let (bench, [oslo, turin], row) = sealed();
-    // What was put differs in a bit, and the platter at home cannot be opened for a moment.
+    // The library's copy differs in a bit, and the platter at home cannot be opened for a moment.
     oslo.set_falsifies(true);
     assert!(run(&bench).is_err());
     let platter = *oslo.held().keys().next().unwrap();
     let (path, hidden) = (bench.files.path(platter), bench.files.path(platter).with_extension("x"));
     let bytes = std::fs::read(&path).unwrap();
     std::fs::rename(&path, &hidden).unwrap();
-    // A link to itself is there, and cannot be opened.
+    // A symlink to itself exists, and cannot be opened.
     std::os::unix::fs::symlink(&path, &path).unwrap();
     assert!(run(&bench).is_err());
     assert!(!far_row(&bench, platter).unwrap().is_there, "it is not lost at home");
     std::fs::remove_file(&path).unwrap();
     std::fs::rename(&hidden, &path).unwrap();
-    // And if its row said that it is away all the same.
+    // The same if its row nevertheless says that it is away.
     let carrier = carrier(&bench);
     let far = far_row(&bench, platter).unwrap();
     carrier.note_away(platter, FarRow { is_there: true, ..far }).unwrap();

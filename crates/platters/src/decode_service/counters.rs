@@ -1,4 +1,4 @@
-//! What the decode service did, counted.
+//! Counters of the decode service.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 use super::job::Decoded;
 
-/// The decode service, for operators.
+/// Status of the decode service, for operators.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DecodeStatus {
-    /// Workers that run now; of other machines, those that answered in the last minute.
+    /// Workers running now; on other machines, those that answered in the last minute.
     pub workers: u32,
-    /// Workers at most; of other machines nobody knows.
+    /// Maximum number of workers; unknown on other machines.
     pub workers_max: Option<u32>,
     /// Parts of tracks that wait: urgent ones, deferred ones.
     pub queued: (u64, u64),
-    /// Deferred ones that wait for a cheaper hour; `queued` has them too.
+    /// Deferred parts that wait for a cheaper hour; `queued` includes them.
     pub held: u64,
     /// Parts that are with workers on other machines, or on the way.
     pub in_flight: u64,
-    /// Seconds that the oldest part waits that is not held.
+    /// Seconds that the oldest part that is not held has waited.
     pub oldest_seconds: f64,
     /// Parts decoded since start.
     pub parts: u64,
     /// Sectors decoded since start, by the decoder that read them.
     pub sectors: Vec<(String, u64)>,
-    /// Sectors that none could read.
+    /// Sectors that no decoder could read.
     pub lost: u64,
     /// Sectors whose images were taken more than once.
     pub reread: u64,
-    /// Voxels decoded since start, each time they were.
+    /// Voxels decoded since start, counting repeats.
     pub voxels: u64,
-    /// Seconds that workers were busy, of all workers together.
+    /// Busy seconds of all workers together.
     pub busy_seconds: f64,
     /// Workers that died over a part.
     pub deaths: u64,
-    /// Answers to what was answered already.
+    /// Answers to parts that were already answered.
     pub duplicates: u64,
-    /// Answers that did not carry the code of the queue's key, and were dropped.
+    /// Answers without a valid MAC under the queue's key, which were dropped.
     #[serde(default)]
     pub forged: u64,
-    /// Energy of busy workers, by the configured watts of one.
+    /// Energy of busy workers, at the configured watts of one.
     pub joules: f64,
     /// Mean price of that energy over the mean of the configured prices of a day.
     pub price: Option<f64>,
@@ -84,7 +84,7 @@ impl Counters {
         }
     }
 
-    /// A worker was busy for so long, when energy had this price.
+    /// Counts busy time of a worker, at this price of energy.
     pub(super) fn busy(&self, took: Duration, price: f64) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.busy_us.fetch_add(micros, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl Counters {
         *self.paid.lock().unwrap_or_else(PoisonError::into_inner) += counted * price;
     }
 
-    /// A part was decoded.
+    /// Counts a decoded part.
     pub(super) fn decoded(&self, decoded: &Decoded) {
         self.parts.fetch_add(1, Ordering::Relaxed);
         for sector in &decoded.sectors {
@@ -108,7 +108,7 @@ impl Counters {
         }
     }
 
-    /// Seconds that a part takes, from those that were decoded.
+    /// Returns the mean seconds of a part, from those decoded so far.
     pub(super) fn part_seconds(&self) -> f64 {
         let parts = self.parts.load(Ordering::Relaxed);
         #[expect(clippy::cast_precision_loss, reason = "a mean")]
@@ -116,7 +116,7 @@ impl Counters {
         seconds
     }
 
-    /// Everything that is counted here; the rest is the queue's.
+    /// Returns everything that is counted here; the rest comes from the queue.
     pub(super) fn status(&self, watts: f64, price_mean: f64) -> DecodeStatus {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let busy = Duration::from_micros(get(&self.busy_us)).as_secs_f64();

@@ -1,7 +1,7 @@
-//! A part of a track as it travels to a worker on another machine, and what comes back.
+//! A part of a track as it is sent to a worker on another machine, and the answer.
 //!
-//! There is no glass, so that a job carries what was written, and its worker makes the voxels and
-//! images of it, as the drives do in one process. Payloads of sectors are encrypted.
+//! There is no real glass, so a job carries what was written, and its worker makes voxels and
+//! images of it, as the drives do in one process. The payloads of sectors are encrypted.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::injected::InjectedDamage;
 /// The rate of the sectors' code.
 pub(crate) const RATE: Rate = Rate::R9of10;
 
-/// The glass and the drives, as far as a worker has to know them.
+/// The glass and the drives, as far as a worker needs to know them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MediumSettings {
     /// Preset of the voxel channel.
     pub(crate) preset: String,
     /// Seed of the medium, as configured.
     pub(crate) seed: u64,
-    /// Times that images are taken of a sector, at most.
+    /// Maximum number of times that a sector is imaged.
     pub(crate) reads_max: u8,
-    /// The learned decoder, by the digits of its file's hash; none is used without.
+    /// The learned decoder, by the hex digits of its file's hash; `None` uses none.
     pub(crate) model: Option<String>,
-    /// Damage that was asked for.
+    /// Injected damage.
     pub(crate) damage: InjectedDamage,
 }
 
 impl MediumSettings {
-    /// A worker: the linear decoder first, and the learned one for what it cannot read.
+    /// Creates a reader: the linear decoder first, and the learned one for what it cannot read.
     pub(crate) fn reader(
         &self,
         models: &[Arc<Model>],
@@ -63,26 +63,26 @@ impl MediumSettings {
         VoxelReader::new(medium, decoders)
     }
 
-    /// Whether one of these models is the one, or none is wanted.
+    /// Whether one of these models is the required one, or none is required.
     pub(crate) fn is_served_by(&self, models: &[Arc<Model>]) -> bool {
         let is = |hash: &String| models.iter().any(|model| model.id().hash == *hash);
         self.model.as_ref().is_none_or(is)
     }
 
-    /// Layers below and above a sector whose light is seen in its images.
+    /// Returns the number of layers below and above a sector whose light is seen in its images.
     pub(crate) fn neighbors(&self) -> Result<usize, DecodeError> {
         Ok(usize::from(Channel::preset(&self.preset)?.optics.layers))
     }
 }
 
-/// The models by their names, for people.
+/// Lists the names of the models, for messages.
 pub(crate) fn names(models: &[Arc<Model>]) -> String {
     let names: Vec<String> = models.iter().map(|model| model.id().to_string()).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// The learned decoder of a channel that comes with the program. There is none for the medium
-/// `phase`.
+/// Returns the learned decoder of a channel that comes with the program. There is none for the
+/// medium `phase`.
 pub(crate) fn standard_model_of(preset: &str) -> Result<Option<Arc<Model>>, DecodeError> {
     match Channel::preset(preset)?.medium {
         channel::Medium::Birefringent => Ok(Some(standard_model()?)),
@@ -90,20 +90,20 @@ pub(crate) fn standard_model_of(preset: &str) -> Result<Option<Arc<Model>>, Deco
     }
 }
 
-/// Sectors to be decoded.
+/// Sectors to decode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Job {
-    /// Where the answer goes.
+    /// The subject of the answer.
     pub(crate) answer_to: String,
-    /// Told by it.
+    /// The number that the answer carries.
     pub(crate) number: u64,
     pub(crate) medium: MediumSettings,
     pub(crate) platter: PlatterId,
     pub(crate) track: TrackIndex,
-    /// Layer of the first of the sectors.
+    /// Layer of the first sector.
     pub(crate) first: LayerIndex,
     pub(crate) sector_bytes: u32,
-    /// The sectors that are wanted; the others are their neighbors.
+    /// The sectors to decode; the others are their neighbors.
     pub(crate) wanted: Range<u32>,
     pub(crate) drive: u32,
     pub(crate) read: u64,
@@ -115,7 +115,7 @@ impl Job {
     /// Decodes it, with a reader of its settings.
     ///
     /// # Errors
-    /// Why nobody can decode it.
+    /// Why no worker can decode it.
     pub(crate) fn decode(&self, reader: &mut VoxelReader) -> Result<Decoded, String> {
         let size = self.sector_bytes as usize;
         let wanted = self.wanted.start as usize..self.wanted.end as usize;
@@ -135,22 +135,22 @@ impl Job {
     }
 }
 
-/// Sectors that were decoded, with what it took.
+/// Decoded sectors, with the effort.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Decoded {
     pub(crate) sectors: Vec<DecodedSector>,
-    /// Bytes of all of them; of lost ones whatever they were.
+    /// Bytes of all sectors; those of lost sectors are undefined.
     pub(crate) bytes: Vec<u8>,
     /// Voxels of a sector.
     pub(crate) voxels: u64,
 }
 
-/// What became of a sector.
+/// The outcome of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DecodedSector {
-    /// `None` if it is lost; else its margin, if it has one.
+    /// `None` if it is lost; otherwise its margin, if it has one.
     pub(crate) read: Option<Option<u8>>,
-    /// The decoder that had the last word, by its place in the ladder.
+    /// The decoder that decided, by its index in the ladder.
     pub(crate) decoder: u8,
     pub(crate) reads: u8,
     pub(crate) decodes: u8,
@@ -181,11 +181,11 @@ impl Decoded {
     }
 }
 
-/// What a worker says of a job.
+/// A worker's answer to a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     pub(crate) number: u64,
-    /// Who says it.
+    /// The name of the worker.
     pub(crate) worker: String,
     /// Microseconds that the worker was busy.
     pub(crate) busy_us: u64,
@@ -197,6 +197,6 @@ pub(crate) enum JobOutcome {
     Decoded(Decoded),
     /// The worker's thread died over it; another may not.
     Died,
-    /// It cannot be decoded, by nobody, for this reason.
+    /// No worker can decode it, for this reason.
     Refused(String),
 }

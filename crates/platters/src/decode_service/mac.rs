@@ -1,22 +1,22 @@
-//! What tells messages of the decode queue from forged ones: a code over each, under a key that
-//! archives and workers share.
+//! Authentication of messages of the decode queue: a MAC over each, under a key that archives and
+//! workers share.
 //!
 //! ```text
 //! | version | message (postcard) | BLAKE3 keyed by the queue's key (32) |
 //!                                  of the subject's length (8, LE), the subject, all before it
 //! ```
 //!
-//! The subject is in it, so that an answer to one archive is none to another, and jobs are
-//! authenticated too: else a worker would put its code under whatever it was asked. Without a key
-//! the code proves nothing but that the bytes are whole.
+//! The MAC covers the subject, so that an answer to one archive is not valid for another. Jobs are
+//! authenticated too: otherwise a worker would authenticate whatever it was asked. Without a key
+//! the MAC only proves that the bytes are intact.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// First byte of every message: what is of another version is refused.
+/// First byte of every message: other versions are rejected.
 const VERSION: u8 = 2;
 const MAC_BYTES: usize = blake3::OUT_LEN;
-/// What the key is derived for; a change of it is a change of the protocol.
+/// Context of the key derivation; a change of it is a change of the protocol.
 const CONTEXT: &str = "fulgurite decode queue v2";
 
 /// The key of a decode queue.
@@ -24,7 +24,7 @@ const CONTEXT: &str = "fulgurite decode queue v2";
 pub(crate) struct QueueKey([u8; blake3::KEY_LEN]);
 
 impl QueueKey {
-    /// The key that follows from a secret text.
+    /// Derives the key from a secret text.
     pub(crate) fn new(secret: &str) -> Self {
         Self(blake3::derive_key(CONTEXT, secret.as_bytes()))
     }
@@ -37,7 +37,7 @@ impl QueueKey {
         hasher.finalize()
     }
 
-    /// The bytes of a message that goes to `subject`.
+    /// Seals a message that goes to `subject`.
     pub(crate) fn seal<T: Serialize>(&self, subject: &str, message: &T) -> Vec<u8> {
         let bytes = postcard::to_extend(message, vec![VERSION]);
         let mut bytes = bytes.expect("a message has nothing that postcard cannot write");
@@ -46,10 +46,10 @@ impl QueueKey {
         bytes
     }
 
-    /// The message in these bytes, which came by `subject`.
+    /// Opens a message that came by `subject`.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the bytes are not a valid message.
     pub(crate) fn open<T: DeserializeOwned>(
         &self,
         subject: &str,
@@ -61,7 +61,7 @@ impl QueueKey {
         let Some((signed, mac)) = bytes.split_last_chunk::<MAC_BYTES>() else {
             return Err(NoMessage::Forged);
         };
-        // The comparison takes the same time whatever differs.
+        // The comparison takes constant time.
         if self.mac(subject, signed) != blake3::Hash::from_bytes(*mac) {
             return Err(NoMessage::Forged);
         }
@@ -79,14 +79,14 @@ impl std::fmt::Debug for QueueKey {
     }
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMessage {
-    /// Of another version of the program.
+    /// From another version of the program.
     OtherVersion,
-    /// Not of somebody with the queue's key, or not whole, or of another subject.
+    /// Not sealed with the queue's key, not complete, or for another subject.
     Forged,
-    /// Of somebody with the key, and yet no message.
+    /// Sealed with the key, and still not a message.
     Malformed,
 }
 

@@ -1,4 +1,4 @@
-//! The decode service: workers between the drives, which take images, and the readers, which want
+//! The decode service: workers between the drives, which take images, and the readers, which need
 //! bytes.
 //!
 //! ```text
@@ -7,12 +7,12 @@
 //!        bytes, margins, lost sectors <--------'
 //! ```
 //!
-//! Urgent parts go first: a restore never waits for verification, but for the parts that are being
-//! decoded. Verification waits for a cheap hour where there is a [`Tariff`]. Workers start when
-//! there is work and end when there was none for a while; those of other machines come and go as
-//! they like. The queue is bounded by its callers: each waits for its own parts, and there are as
-//! many callers as drives. A part whose worker dies is given to another one; then its sectors count
-//! as lost, which is what the erasure codes are for.
+//! Urgent parts go first: a restore never waits for verification, except for parts that are already
+//! being decoded. Verification waits for a cheap hour if there is a [`Tariff`]. Workers start when
+//! there is work and end after a time without any; those on other machines come and go as they
+//! like. The queue is bounded by its callers: each waits for its own parts, and there are as many
+//! callers as drives. A part whose worker dies is retried on another one; then its sectors count as
+//! lost, which the erasure codes handle.
 
 mod counters;
 mod job;
@@ -45,23 +45,23 @@ pub(crate) use threads::MakeReader;
 use threads::Threads;
 pub use worker::{DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 
-/// Parts of a track for each thread, so that none waits long for the last one.
+/// Parts of a track per thread, so that no thread waits long for the last one.
 const PARTS_PER_WORKER: usize = 2;
 
 /// Parts of a track for other machines, however many there are.
 const PARTS_SENT: usize = 8;
 
-/// Bytes that a message may carry; servers take a megabyte.
+/// Maximum bytes of a message; servers take a megabyte.
 const MESSAGE_BYTES: usize = 768 << 10;
 
-/// Who decodes.
+/// The workers that decode.
 #[derive(Debug)]
 enum Workers {
     Threads(Threads),
     Sent(Dispatcher),
 }
 
-/// The service.
+/// The decode service.
 #[derive(Debug)]
 pub(crate) struct DecodeService {
     shared: Arc<Shared>,
@@ -71,7 +71,7 @@ pub(crate) struct DecodeService {
 }
 
 impl DecodeService {
-    /// A service of up to so many threads, for so many drives.
+    /// Creates a service of up to `workers_max` threads, for this many drives.
     ///
     /// # Errors
     /// When a worker cannot be made.
@@ -87,10 +87,10 @@ impl DecodeService {
         Ok(Self::new(shared, Workers::Threads(threads), drives))
     }
 
-    /// A service of workers elsewhere, who take their work from a queue.
+    /// Creates a service whose workers are elsewhere and take their work from a queue.
     ///
     /// # Errors
-    /// When the settings are of no decoder.
+    /// When the settings name no decoder.
     pub(crate) fn sent(
         address: QueueAddress,
         medium: MediumSettings,
@@ -107,7 +107,7 @@ impl DecodeService {
         Self { shared, workers, drives: drives.max(1), reads: AtomicU64::new(0) }
     }
 
-    /// Reads sectors, as [`fulgurite_glass::Medium::read`] does, and waits for them.
+    /// Reads sectors, as [`fulgurite_glass::Medium::read`] does, and blocks until they are decoded.
     pub(crate) fn read(
         &self,
         at: SectorsAt,
@@ -116,7 +116,7 @@ impl DecodeService {
         urgency: Urgency,
     ) -> Result<(), GlassError> {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
-        // Which drive it is does not follow the place: a platter is read by all of them in turn.
+        // The drive does not depend on the place: a platter is read by all of them in turn.
         let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
         let count = bytes.len() / at.sector_bytes;
         let each = self.part_sectors(count, at.sector_bytes);
@@ -153,7 +153,7 @@ impl DecodeService {
                         readings[from + number] = sector.reading();
                     }
                 }
-                // They stay lost.
+                // These sectors stay lost.
                 Err(Failure::Dead) => {}
                 Err(Failure::Refused(reason)) => {
                     return Err(GlassError::Medium { platter: at.platter, reason });
@@ -171,7 +171,7 @@ impl DecodeService {
         }
     }
 
-    /// Nobody waits any longer: what is held is refused, and everything that is not decoded here.
+    /// Ends all waits: refuses what is held, and everything that is not decoded here.
     pub(crate) fn stop(&self) {
         match &self.workers {
             Workers::Threads(_) => self.shared.close(true),
@@ -182,7 +182,7 @@ impl DecodeService {
         }
     }
 
-    /// What it is doing, and has done.
+    /// Returns its current and past work.
     pub(crate) fn status(&self) -> DecodeStatus {
         let (now, most) = match &self.workers {
             Workers::Threads(threads) => {
@@ -194,7 +194,7 @@ impl DecodeService {
         self.shared.status(now, most)
     }
 
-    /// Sectors of a part.
+    /// Returns the number of sectors of a part.
     fn part_sectors(&self, count: usize, sector_bytes: usize) -> usize {
         match &self.workers {
             Workers::Threads(threads) => {
@@ -216,10 +216,10 @@ impl DecodeService {
     }
 }
 
-/// What decoding costs.
+/// The cost of decoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Energy {
-    /// Prices, and how long verification may wait for good ones.
+    /// Prices, and how long verification may wait for low ones.
     pub(crate) tariff: Tariff,
     /// Watts of a busy worker.
     pub(crate) watts: f64,

@@ -1,10 +1,10 @@
-//! Parts that go to workers on other machines, by NATS JetStream, and their answers.
+//! Sends parts to workers on other machines by NATS JetStream, and receives their answers.
 //!
-//! Jobs lie in a work-queue stream on the server's disk until a worker acknowledges one; it does so
-//! after its answer lies in a second stream. Whatever dies in between (worker, server, connection)
-//! makes a job be delivered again and an answer come twice, never none: answers to what was
-//! answered are counted and dropped. What killed [`DELIVERIES`] workers is given up. A part that
-//! nobody decodes in time is an error to its reader.
+//! Jobs lie in a work-queue stream on the server's disk until a worker acknowledges one, which it
+//! does after its answer lies in a second stream. If anything dies in between (worker, server,
+//! connection), a job is delivered again and an answer may come twice, but never not at all:
+//! duplicate answers are counted and dropped. A job that killed [`DELIVERIES`] workers is given up.
+//! A part that no worker decodes in time is an error to its reader.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -27,34 +27,34 @@ use super::job::{Answer, Job, JobOutcome, MediumSettings};
 use super::mac::{NoMessage, QueueKey};
 use super::queue::{CLOSED, Failure, Next, Part, Shared, Urgency};
 
-/// The stream of jobs, and what its subjects begin with.
+/// The stream of jobs, and the prefix of its subjects.
 const JOBS: &str = "FULGURITE_DECODE_JOBS";
 const JOB_SUBJECT: &str = "fulgurite.decode.job";
 
-/// The stream of answers, and what its subjects begin with.
+/// The stream of answers, and the prefix of its subjects.
 const ANSWERS: &str = "FULGURITE_DECODE_ANSWERS";
 const ANSWER_SUBJECT: &str = "fulgurite.decode.answer";
 
-/// How long a part may be on the way; the server forgets jobs and answers that are older.
+/// How long a part may be on the way; the server drops jobs and answers that are older.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// How long a worker may be silent about a job until another one gets it.
+/// How long a worker may be silent about a job before it is redelivered.
 pub(super) const ACK_WAIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
-/// Times that a job is given to workers.
+/// Maximum deliveries of a job to workers.
 pub(super) const DELIVERIES: i64 = 3;
 
-/// Parts on the way, at most, and how many of them may be deferred ones.
+/// Maximum number of parts on the way, and how many of them may be deferred.
 const IN_FLIGHT: usize = 256;
 const IN_FLIGHT_DEFERRED: usize = 128;
 
-/// A worker that did not answer for so long is not counted.
+/// A worker that did not answer for this long is not counted.
 const WORKER_SEEN: Duration = Duration::from_secs(60);
 
-/// Pause after the server could not be reached, and between looks at the time.
+/// Pause after the server could not be reached, and between checks of the time.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Where the queue is, and who may use it.
+/// The address of the queue, and its credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct QueueAddress {
     server: ServerAddr,
@@ -63,26 +63,26 @@ pub struct QueueAddress {
 }
 
 impl QueueAddress {
-    /// With `USER:PASSWORD` or a token.
+    /// Sets the credentials, `USER:PASSWORD` or a token.
     #[must_use]
     pub fn with_credentials(self, credentials: Option<String>) -> Self {
         Self { credentials, ..self }
     }
 
-    /// With the secret under which messages carry their codes, which archives and workers share;
-    /// without one it follows from the credentials.
+    /// Sets the secret for the MACs of messages, which archives and workers share; without one it
+    /// is derived from the credentials.
     #[must_use]
     pub fn with_key(self, key: Option<String>) -> Self {
         Self { key, ..self }
     }
 
-    /// Whether anything secret is behind the codes of messages.
+    /// Whether the MACs of messages depend on any secret.
     #[must_use]
     pub const fn is_authenticated(&self) -> bool {
         self.key.is_some() || self.credentials.is_some()
     }
 
-    /// The key of messages.
+    /// Returns the key of messages.
     pub(super) fn queue_key(&self) -> QueueKey {
         QueueKey::new(self.key.as_deref().or(self.credentials.as_deref()).unwrap_or_default())
     }
@@ -94,7 +94,7 @@ impl FromStr for QueueAddress {
     fn from_str(text: &str) -> Result<Self, &'static str> {
         const FORM: &str = "a decode queue is nats://HOST:PORT or tls://HOST:PORT";
         let server = ServerAddr::from_str(text).map_err(|_| FORM)?;
-        // The client takes anything for a host.
+        // The client accepts anything as a host.
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(FORM);
         }
@@ -118,7 +118,7 @@ impl std::fmt::Debug for QueueAddress {
     }
 }
 
-/// A server with the streams and consumers that jobs need.
+/// A connection to a server with the streams and consumers that jobs need.
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
     pub(super) client: Client,
@@ -128,7 +128,7 @@ pub(super) struct Queues {
 }
 
 impl QueueAddress {
-    /// Connects, in the background if the server is not there.
+    /// Connects, in the background if the server is not reachable.
     async fn connect(&self, name: &str) -> Result<Client, String> {
         let mut options = ConnectOptions::new().name(name).retry_on_initial_connect();
         options = match &self.credentials {
@@ -143,8 +143,8 @@ impl QueueAddress {
         options.connect(self.server.clone()).await.map_err(|error| error.to_string())
     }
 
-    /// Connects and makes what is not there yet, as archives do and workers do not: of two clients
-    /// that make the same at once, a server may refuse one.
+    /// Connects and creates what does not exist yet, as archives do and workers do not: of two
+    /// clients that create the same at once, a server may refuse one.
     async fn open(&self, name: &str) -> Result<Queues, String> {
         let client = self.connect(name).await?;
         let context = jetstream::new(client.clone());
@@ -159,14 +159,14 @@ impl QueueAddress {
             let name = config.name.clone();
             match context.get_or_create_stream(config).await {
                 Ok(stream) => Ok(stream),
-                // Another archive made it between the look and the making, which the server may
-                // call an overlap of subjects.
+                // Another archive created it between the check and the creation, which the server
+                // may call an overlap of subjects.
                 Err(error) => context.get_stream(name).await.map_err(|_| error.to_string()),
             }
         };
         let jobs = make(stream(JOBS, format!("{JOB_SUBJECT}.*"))).await?;
         let answers = make(stream(ANSWERS, format!("{ANSWER_SUBJECT}.*"))).await?;
-        // So that jobs are kept for workers that come later.
+        // Consumers exist first, so that jobs are kept for workers that come later.
         for urgency in [Urgency::Urgent, Urgency::Deferred] {
             let config = pull::Config {
                 durable_name: Some(word(urgency).to_owned()),
@@ -182,7 +182,7 @@ impl QueueAddress {
         Ok(Queues { client, context, jobs, answers })
     }
 
-    /// Connects to what an archive made.
+    /// Connects to what an archive created.
     pub(super) async fn find(&self, name: &str) -> Result<Queues, String> {
         let client = self.connect(name).await?;
         let context = jetstream::new(client.clone());
@@ -196,12 +196,12 @@ impl QueueAddress {
 }
 
 impl Queues {
-    /// The jobs of one urgency, for workers.
+    /// Returns the consumer of the jobs of one urgency, for workers.
     pub(super) async fn jobs(&self, urgency: Urgency) -> Result<PullConsumer, String> {
         self.jobs.get_consumer(word(urgency)).await.map_err(|error| error.to_string())
     }
 
-    /// The answers to one archive, taken as they come.
+    /// Subscribes to the answers to one archive.
     async fn answers(&self, id: &str) -> Result<pull::Stream, String> {
         let name = format!("archive-{id}");
         let config = pull::Config {
@@ -233,7 +233,7 @@ fn answer_subject(id: &str) -> String {
     format!("{ANSWER_SUBJECT}.{id}")
 }
 
-/// What the server says of a message that was delivered too often.
+/// The server's advisory about a message that was delivered too often.
 #[derive(Debug, Deserialize)]
 struct TooOften {
     stream_seq: u64,
@@ -292,13 +292,13 @@ impl Dispatcher {
         Ok(Self { signal, workers, neighbors })
     }
 
-    /// Nothing is sent any more, and what is on the way is refused.
+    /// Stops sending, and refuses what is on the way.
     pub(super) fn stop(&self) {
         self.signal.ends.store(true, Ordering::Release);
         self.signal.wake.notify_one();
     }
 
-    /// There is something to send.
+    /// Wakes the sender, because there is something to send.
     pub(super) fn wake(&self) {
         self.signal.wake.notify_one();
     }
@@ -308,7 +308,7 @@ impl Dispatcher {
         self.neighbors
     }
 
-    /// Workers that answered lately.
+    /// Number of workers that answered recently.
     pub(super) fn workers(&self) -> u32 {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = workers.values().filter(|at| at.elapsed() < WORKER_SEEN);
@@ -327,7 +327,7 @@ impl Drop for Dispatcher {
 struct Sent {
     part: Part,
     at: Instant,
-    /// Its number in the stream of jobs.
+    /// Its sequence number in the stream of jobs.
     sequence: u64,
 }
 
@@ -335,19 +335,19 @@ struct Sender {
     shared: Arc<Shared>,
     medium: MediumSettings,
     neighbors: usize,
-    /// Of this start of the archive.
+    /// Identifies this start of the archive.
     id: String,
     key: QueueKey,
     signal: Arc<Signal>,
     workers: Arc<Mutex<BTreeMap<String, Instant>>>,
     in_flight: BTreeMap<u64, Sent>,
     next: u64,
-    /// Why there may be no answer.
+    /// Why answers may be missing.
     trouble: String,
 }
 
 impl Sender {
-    /// The thread's life: until the service is dropped.
+    /// Runs the thread until the service is dropped.
     async fn run(mut self, address: &QueueAddress) {
         while !self.signal.ends.load(Ordering::Acquire) {
             if let Err(error) = self.serve(address).await {
@@ -363,7 +363,7 @@ impl Sender {
         }
     }
 
-    /// Sends and takes until something goes wrong with the server.
+    /// Sends and receives until something goes wrong with the server.
     async fn serve(&mut self, address: &QueueAddress) -> Result<(), String> {
         let queues = address.open("fulgurite archive").await?;
         let too_often = format!("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{JOBS}.*");
@@ -386,7 +386,7 @@ impl Sender {
                 Some(message) = too_often.next() => {
                     if let Ok(TooOften { stream_seq }) = serde_json::from_slice(&message.payload) {
                         self.was_deadly(stream_seq);
-                        // The server keeps it, but gives it to nobody any more.
+                        // The server keeps it, but no longer delivers it.
                         let _ = queues.jobs.delete_message(stream_seq).await;
                     }
                 }
@@ -395,7 +395,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends what there is and may be sent; how long until more may be, if that is known.
+    /// Sends the parts that may be sent. Returns how long until more may be, if that is known.
     async fn send(&mut self, queues: &Queues) -> Result<Option<Duration>, String> {
         let hold = loop {
             let deferred = |sent: &&Sent| sent.part.urgency == Urgency::Deferred;
@@ -438,7 +438,7 @@ impl Sender {
         Ok(hold)
     }
 
-    /// A part with its neighbors as a message.
+    /// Builds the job of a part with its neighbors.
     fn job(&self, part: &Part) -> Job {
         let at = part.at;
         let count = part.bytes.len() / at.sector_bytes;
@@ -460,7 +460,7 @@ impl Sender {
         }
     }
 
-    /// An answer came.
+    /// Handles an answer.
     fn take(&mut self, payload: &[u8]) {
         let answer = match self.key.open::<Answer>(&answer_subject(&self.id), payload) {
             Ok(answer) => answer,
@@ -485,7 +485,7 @@ impl Sender {
             JobOutcome::Decoded(decoded) if part.fits(&decoded) => {
                 self.shared.decoded(part, decoded, took);
             }
-            // An answer that is not to this part is as good as none.
+            // An answer that does not fit this part counts as a dead worker.
             JobOutcome::Decoded(_) | JobOutcome::Died => {
                 self.shared.busy(took);
                 self.shared.died(part);
@@ -497,7 +497,7 @@ impl Sender {
         }
     }
 
-    /// A job was given to as many workers as may be, and none came back.
+    /// Gives up a job that reached its delivery limit without an answer.
     fn was_deadly(&mut self, sequence: u64) {
         let of = self.in_flight.iter().find(|(_, sent)| sent.sequence == sequence);
         let Some(sent) = of.map(|(number, _)| *number).and_then(|n| self.in_flight.remove(&n))
@@ -510,7 +510,7 @@ impl Sender {
         sent.part.answer(Err(Failure::Dead));
     }
 
-    /// Parts that nobody decoded in time are errors.
+    /// Refuses parts that no worker decoded in time.
     fn give_up_late(&mut self) {
         self.shared.refuse_late(PATIENCE, &self.trouble);
         let is_late = |sent: &mut Sent| sent.at.elapsed() > PATIENCE;

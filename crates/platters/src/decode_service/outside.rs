@@ -1,4 +1,5 @@
-//! What must hold of messages of the decode queue, whatever the bytes; see [`crate::outside`].
+//! Checks that must hold for messages of the decode queue, whatever the bytes; see
+//! [`crate::outside`].
 
 use serde::ser::SerializeTuple as _;
 use serde::{Serialize, Serializer};
@@ -8,7 +9,8 @@ use super::mac::{NoMessage, QueueKey};
 
 const SUBJECT: &str = "subject";
 
-/// Any bytes: no message without its code, and under the code a message or none.
+/// Checks arbitrary bytes: without a MAC they are no message, and under a MAC they are a message or
+/// an error.
 pub(crate) fn check_message(input: &[u8]) {
     let key = QueueKey::new("key");
     assert!(key.open::<Job>(SUBJECT, input).is_err(), "nobody sealed this");
@@ -24,7 +26,7 @@ pub(crate) fn check_message(input: &[u8]) {
     }
 }
 
-/// Bytes as they are, without the length that postcard writes before a vector.
+/// Serializes bytes as they are, without the length that postcard writes before a vector.
 struct Plain<'a>(&'a [u8]);
 
 impl Serialize for Plain<'_> {
@@ -35,7 +37,7 @@ impl Serialize for Plain<'_> {
     }
 }
 
-/// A job and answers, without version and code.
+/// Returns a job and answers, without version and MAC.
 #[cfg(test)]
 pub(crate) fn sample_messages() -> [Vec<u8>; 3] {
     use super::job::{JobOutcome, MediumSettings};

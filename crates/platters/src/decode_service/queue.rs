@@ -1,4 +1,4 @@
-//! Parts of tracks that wait: urgent ones first, deferred ones when it is their time.
+//! The queue of parts of tracks: urgent ones first, deferred ones when they are due.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,36 +15,36 @@ use super::job::Decoded;
 /// Why a part is refused when the archive stops.
 pub(super) const CLOSED: &str = "the archive is being stopped";
 
-/// What a part is wanted for.
+/// The priority of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// A reader waits.
+    /// A reader waits for it.
     Urgent,
-    /// Nobody waits: verification.
+    /// Nothing waits for it: verification.
     Deferred,
 }
 
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) at: SectorsAt,
-    /// The whole track, as it was written.
+    /// The whole track, as written.
     pub(super) bytes: Arc<Vec<u8>>,
     pub(super) wanted: Range<usize>,
     pub(super) drive: u32,
     pub(super) read: u64,
-    /// Whether a worker died over it.
+    /// Whether a worker has died over it.
     pub(super) has_failed: bool,
     pub(super) queued: Instant,
-    /// When a cheaper hour begins that it is to wait for.
+    /// The start of the cheaper hour that it waits for.
     pub(super) release: Option<Instant>,
     pub(super) urgency: Urgency,
     pub(super) reply: mpsc::Sender<(Range<usize>, Outcome)>,
 }
 
-/// What became of a part.
+/// The outcome of a part.
 pub(super) type Outcome = Result<Decoded, Failure>;
 
-/// Why a part did not come back.
+/// Why a part was not decoded.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// Its worker died, more than once.
@@ -57,7 +57,7 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) enum Next {
     Part(Part),
-    /// Nothing for so long, unless something comes; for ever without a time.
+    /// Nothing to do for this long, unless something comes; `None` is forever.
     Wait(Option<Duration>),
 }
 
@@ -65,9 +65,9 @@ pub(super) enum Next {
 pub(super) struct Queue {
     urgent: VecDeque<Part>,
     deferred: VecDeque<Part>,
-    /// With workers elsewhere, and since when the oldest of them waits.
+    /// Number of parts with workers elsewhere, and since when the oldest of them waits.
     in_flight: (u64, Option<Instant>),
-    /// Which parts are refused, now that the archive stops.
+    /// Which parts are refused while the archive stops.
     closed: Option<Closed>,
 }
 
@@ -77,7 +77,7 @@ enum Closed {
     All,
 }
 
-/// What the service's callers and workers share.
+/// State shared by the service's callers and workers.
 #[derive(Debug)]
 pub(super) struct Shared {
     queue: Mutex<Queue>,
@@ -99,7 +99,7 @@ impl Shared {
         !self.energy.tariff.within.is_zero()
     }
 
-    /// From now on parts that are held are refused, or all.
+    /// Refuses from now on parts that are held, or all.
     pub(super) fn close(&self, held_only: bool) {
         let mut queue = self.lock();
         queue.closed = Some(if held_only { Closed::Held } else { Closed::All });
@@ -131,7 +131,8 @@ impl Shared {
         }
     }
 
-    /// Until when so many more deferred parts wait for a cheaper hour, behind those that do.
+    /// Returns until when this many more deferred parts wait for a cheaper hour, after those
+    /// already waiting.
     pub(super) fn release(&self, parts: usize) -> Option<Instant> {
         let waiting = parts + self.lock().deferred.len();
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -140,17 +141,17 @@ impl Shared {
         (!wait.is_zero()).then(|| Instant::now() + wait)
     }
 
-    /// The next part for a worker.
+    /// Returns the next part for a worker.
     pub(super) fn next(&self) -> Next {
         self.next_of(true)
     }
 
-    /// The next part for a worker, a deferred one only if such may be.
+    /// Returns the next part for a worker; a deferred one only if allowed.
     pub(super) fn next_of(&self, may_be_deferred: bool) -> Next {
         self.next_at(Instant::now(), may_be_deferred)
     }
 
-    /// The next part for a worker that comes at this time.
+    /// Returns the next part for a worker at this time.
     pub(super) fn next_at(&self, now: Instant, may_be_deferred: bool) -> Next {
         let mut queue = self.lock();
         if let Some(part) = queue.urgent.pop_front() {
@@ -159,7 +160,7 @@ impl Shared {
         if !may_be_deferred {
             return Next::Wait(None);
         }
-        // What came later may go earlier: it was told of another hour.
+        // A later part may be due earlier, because it got another hour.
         let is_due = |part: &Part| part.release.is_none_or(|at| at <= now);
         if let Some(due) = queue.deferred.iter().position(is_due) {
             return queue.deferred.remove(due).map_or(Next::Wait(None), Next::Part);
@@ -168,7 +169,7 @@ impl Shared {
         Next::Wait(earliest.map(|at| at.saturating_duration_since(now)))
     }
 
-    /// Parts that a worker could take now.
+    /// Returns how many parts a worker could take now.
     pub(super) fn due(&self) -> usize {
         let queue = self.lock();
         let now = Instant::now();
@@ -176,30 +177,30 @@ impl Shared {
         queue.urgent.len() + due.count()
     }
 
-    /// Whether nothing waits, due or not.
+    /// Whether no part waits, due or not.
     pub(super) fn is_empty(&self) -> bool {
         let queue = self.lock();
         queue.urgent.is_empty() && queue.deferred.is_empty()
     }
 
-    /// What is with workers elsewhere.
+    /// Records what is with workers elsewhere.
     pub(super) fn set_in_flight(&self, parts: u64, oldest: Option<Instant>) {
         self.lock().in_flight = (parts, oldest);
     }
 
-    /// A part was decoded, and took so long.
+    /// Answers a decoded part and counts its time.
     pub(super) fn decoded(&self, part: Part, decoded: Decoded, took: Duration) {
         self.busy(took);
         self.counters.decoded(&decoded);
         part.answer(Ok(decoded));
     }
 
-    /// A worker was busy for so long.
+    /// Counts busy time of a worker.
     pub(super) fn busy(&self, took: Duration) {
         self.counters.busy(took, self.energy.tariff.price(unix_seconds()));
     }
 
-    /// A worker died over a part: once more, and then it is lost.
+    /// Handles a worker that died over a part: the part is retried once, then it is lost.
     pub(super) fn died(&self, mut part: Part) {
         self.counters.deaths.fetch_add(1, Ordering::Relaxed);
         tracing::error!(platter = %part.at.platter, track = %part.at.track, "a decode worker died");
@@ -211,7 +212,7 @@ impl Shared {
         }
     }
 
-    /// What could have been decoded for so long, and was not, is an error.
+    /// Refuses parts that were due for this long and were not decoded.
     pub(super) fn refuse_late(&self, patience: Duration, reason: &str) {
         let mut queue = self.lock();
         let now = Instant::now();
@@ -230,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// Nobody will ever decode what is queued.
+    /// Refuses all queued parts, because nothing will ever decode them.
     pub(super) fn refuse_all(&self, reason: &str) {
         let mut queue = self.lock();
         let Queue { urgent, deferred, .. } = &mut *queue;
@@ -246,7 +247,7 @@ impl Shared {
         let now = Instant::now();
         let is_held = |part: &Part| part.release.is_some_and(|at| at > now);
         let due = queue.urgent.iter().chain(queue.deferred.iter().filter(|part| !is_held(part)));
-        // What waited for its hour is late from then on.
+        // A held part counts as late only after its hour has begun.
         let since = due.map(|part| part.release.unwrap_or(part.queued)).chain(queue.in_flight.1);
         let oldest = since.min().map(|at| now.saturating_duration_since(at));
         let prices = &self.energy.tariff.prices;
@@ -265,14 +266,14 @@ impl Shared {
 }
 
 impl Part {
-    /// Whether this may be what became of it.
+    /// Whether `decoded` can be the answer to this part.
     pub(super) fn fits(&self, decoded: &Decoded) -> bool {
         let count = self.wanted.len();
         decoded.sectors.len() == count && decoded.bytes.len() == count * self.at.sector_bytes
     }
 
     pub(super) fn answer(self, outcome: Outcome) {
-        // Nobody listens any more when another part was refused.
+        // The receiver is gone if another part was refused.
         let _ = self.reply.send((self.wanted, outcome));
     }
 }

@@ -1,4 +1,4 @@
-//! When verification is decoded: in the cheapest hours that its time allows.
+//! When verification is decoded: in the cheapest hours before its deadline.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ pub const HOURS: usize = 24;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
 
-/// What energy costs at which hour, and how long nobody minds to wait for a better one.
+/// The price of energy by hour, and how long verification may wait for a lower one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tariff {
     /// Price of each hour of the day (UTC), in any unit.
@@ -25,20 +25,20 @@ impl Default for Tariff {
 }
 
 impl Tariff {
-    /// The price at a time, in seconds of the Unix epoch.
+    /// Returns the price at a time, in seconds of the Unix epoch.
     pub(super) fn price(&self, at: f64) -> f64 {
         self.prices[hour(at)]
     }
 
-    /// How long work that takes `work_s` seconds waits from `now` for the cheapest stretch of time
-    /// that ends within [`Self::within`]; the earliest of equal ones.
+    /// Returns how long work of `work_s` seconds waits from `now` for the cheapest period that ends
+    /// within [`Self::within`]; the earliest of equal ones.
     pub(super) fn wait(&self, now: f64, work_s: f64) -> Duration {
         let latest = self.within.as_secs_f64() - work_s;
         let mut best = (0.0, self.cost(now, work_s));
         let mut wait = until_next_hour(now);
         while wait <= latest {
             let cost = self.cost(now + wait, work_s);
-            // Less by more than what sums are rounded by.
+            // Lower by more than the rounding error of the sums.
             if cost < best.1 * (1.0 - 1e-9) {
                 best = (wait, cost);
             }
@@ -47,7 +47,7 @@ impl Tariff {
         Duration::from_secs_f64(best.0)
     }
 
-    /// What it costs to work from then on.
+    /// Returns the cost of work that starts at `from`.
     fn cost(&self, from: f64, work_s: f64) -> f64 {
         let (mut at, mut left, mut cost) = (from, work_s.max(1.0), 0.0);
         while left > 0.0 {
@@ -70,9 +70,9 @@ fn hour(at: f64) -> usize {
     hour.min(HOURS - 1)
 }
 
-/// More than zero, one hour at most.
+/// Returns the seconds until the next hour: more than zero, one hour at most.
 fn until_next_hour(at: f64) -> f64 {
-    // A time of day of many digits is rounded: what is left of an hour is never nothing.
+    // Large times are rounded, so what is left of an hour must not become zero.
     (HOUR - at.rem_euclid(HOUR)).max(1e-3)
 }
 
@@ -80,7 +80,7 @@ fn until_next_hour(at: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Cheap at night, dear in the evening.
+    /// Cheap at night, expensive in the evening.
     fn night(within_hours: f64) -> Tariff {
         let mut prices = [20.0; HOURS];
         prices[2] = 5.0;
@@ -100,16 +100,16 @@ mod tests {
         check(night(24.0), 12.0, 0.5, 14.0);
         // Both cheap hours are needed; one and a half fit as well from 2:00.
         check(night(24.0), 12.0, 2.0, 14.0);
-        // Nothing cheaper before the time is up: at once.
+        // Nothing cheaper before the deadline: at once.
         check(night(5.0), 12.0, 0.5, 0.0);
         // It would not be done in time.
         check(night(14.25), 12.0, 0.5, 0.0);
         check(night(14.5), 12.0, 0.5, 14.0);
-        // In the dear hour: until that is over.
+        // In the expensive hour: until that is over.
         check(night(4.0), 18.5, 0.25, 0.5);
         // In a cheap one: at once.
         check(night(24.0), 3.2, 0.5, 0.0);
-        // What lasts longer than all cheap hours begins so that it has most of them.
+        // Work that is longer than all cheap hours starts so that it covers most of them.
         check(night(24.0), 23.0, 4.0, 3.0 - 2.0);
     }
 

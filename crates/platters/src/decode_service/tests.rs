@@ -1,4 +1,4 @@
-//! Tests of the decode service: workers die, verification waits, and bytes come back all the same.
+//! Tests of the decode service: workers die, verification waits, and bytes still come back.
 
 mod queue;
 
@@ -18,7 +18,7 @@ use super::*;
 
 const BYTES: usize = 640;
 
-/// A linear decoder that dies, or says how often it was asked.
+/// A linear decoder that dies, or counts its calls.
 struct Mortal {
     inner: Box<dyn Decoder + Send>,
     calls: Arc<AtomicUsize>,
@@ -119,7 +119,7 @@ fn dead_workers_lose_no_bytes_and_poisoned_parts_only_themselves() {
     assert_eq!(pool_always.status().deaths, 4, "two parts, two tries each");
 }
 
-/// Sectors that do not go with the channel are an error, not lost data.
+/// Sectors that do not fit the channel are an error, not lost data.
 #[test]
 fn what_cannot_be_decoded_at_all_is_an_error() {
     let pool = pool(1, |_| false);
@@ -176,7 +176,7 @@ fn urgent_parts_go_first() {
     assert_eq!(taken(&shared), [3, 1, 2]);
 }
 
-/// What waits for its hour is passed by what does not, and taken when the hour has come.
+/// A part that waits for its hour is overtaken by others, and taken when the hour has come.
 #[test]
 fn deferred_parts_wait_for_their_hour() {
     let shared = shared();
@@ -194,7 +194,7 @@ fn deferred_parts_wait_for_their_hour() {
     assert_eq!((shared.due(), shared.is_empty()), (0, false));
 }
 
-/// A thread that has nothing but what is held sleeps until then, and does it.
+/// A thread that has only held parts sleeps until they are due, and decodes them.
 #[test]
 fn threads_wake_for_held_parts() {
     let pool = pool(1, |_| false);
@@ -207,7 +207,7 @@ fn threads_wake_for_held_parts() {
     assert_eq!((wanted, outcome.unwrap().bytes), (0..1, written(1)));
 }
 
-/// One thread waits for an hour; when it has come all of them work.
+/// One thread waits for an hour; when it comes all threads work.
 #[test]
 fn an_hour_that_begins_wakes_all_threads() {
     let pool = pool(2, |_| false);
@@ -222,7 +222,7 @@ fn an_hour_that_begins_wakes_all_threads() {
     assert_eq!(pool.status().workers, 2);
 }
 
-/// In dear hours verification waits and restores do not; stopping waits for neither.
+/// In expensive hours verification waits and restores do not; stopping waits for neither.
 #[test]
 fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -251,7 +251,7 @@ fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {
         panic!("another error")
     };
     assert_eq!(reason, CLOSED);
-    // What comes after is not held either.
+    // Later parts are not held either.
     pool.read(at(), &mut written(1), &mut Vec::new(), Urgency::Deferred).unwrap_err();
     pool.read(at(), &mut written(1), &mut Vec::new(), Urgency::Urgent).unwrap();
 }
@@ -270,7 +270,7 @@ fn what_nobody_decodes_in_time_is_an_error() {
     assert_eq!(shared.status(0, None).queued, (0, 1));
 }
 
-/// Dear and cheap hours: the mean price of what was decoded, against that of a day.
+/// Expensive and cheap hours: the mean price of what was decoded, relative to that of a day.
 #[test]
 fn energy_is_counted_with_its_price() {
     let mut prices = [10.0; HOURS];

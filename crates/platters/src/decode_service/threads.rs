@@ -10,20 +10,20 @@ use fulgurite_decode::{DecodeError, VoxelReader};
 use super::job::Decoded;
 use super::queue::{Failure, Next, Part, Shared};
 
-/// How long a worker without work waits for some.
+/// How long a worker waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Makes a worker's decoders.
+/// Creates a worker's decoders.
 pub(crate) type MakeReader = Box<dyn Fn() -> Result<VoxelReader, DecodeError> + Send + Sync>;
 
-/// Threads that run, and those of them that wait for work.
+/// Number of running threads, and how many of them wait for work.
 #[derive(Clone, Copy, Debug, Default)]
 struct Running {
     all: usize,
     idle: usize,
 }
 
-/// The threads. They end by themselves.
+/// The pool of threads. They end by themselves.
 #[derive(Debug)]
 pub(super) struct Threads(Arc<Pool>);
 
@@ -47,13 +47,13 @@ impl Threads {
         Self(Arc::new(Pool { shared, make, most: most.max(1), running, wake: Condvar::new() }))
     }
 
-    /// Threads that run, and at most.
+    /// Returns the number of running threads, and the maximum.
     pub(super) fn count(&self) -> (u32, u32) {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         (count(self.0.lock().all), count(self.0.most))
     }
 
-    /// There is work: as many threads as it needs and may be.
+    /// Starts as many threads as the work needs and the maximum allows.
     pub(super) fn wake(&self) {
         self.0.wake();
     }
@@ -66,7 +66,7 @@ impl Pool {
 
     fn wake(self: &Arc<Self>) {
         let mut running = self.lock();
-        // One for what is held alone: it waits for the hour.
+        // One thread if everything is held: it waits for the hour.
         let wanted = self.shared.due().max(usize::from(!self.shared.is_empty()));
         let more = wanted.saturating_sub(running.idle).min(self.most - running.all);
         for _ in 0..more {
@@ -86,7 +86,7 @@ impl Pool {
         self.wake.notify_all();
     }
 
-    /// A worker's life.
+    /// Runs a worker.
     fn work(self: &Arc<Self>) {
         let mut reader = None;
         while let Some(part) = self.next() {
@@ -118,7 +118,7 @@ impl Pool {
         }
     }
 
-    /// A worker's decoders. If making them panics that is a bug, and no word about the sectors.
+    /// Creates a worker's decoders. A panic here is a bug, and says nothing about the sectors.
     fn made(&self) -> Result<VoxelReader, String> {
         match catch_unwind(AssertUnwindSafe(|| (self.make)())) {
             Ok(made) => made.map_err(|error| error.to_string()),
@@ -131,7 +131,7 @@ impl Pool {
         }
     }
 
-    /// The next part, or nothing when there was none for a while; then the worker ends.
+    /// Returns the next part, or `None` after a time without any; then the worker ends.
     fn next(self: &Arc<Self>) -> Option<Part> {
         let mut running = self.lock();
         let mut has_begun = false;
@@ -139,7 +139,7 @@ impl Pool {
             let held = match self.shared.next() {
                 Next::Part(part) => {
                     drop(running);
-                    // An hour that was waited for is everybody's.
+                    // When the hour has begun, all threads may work.
                     if has_begun {
                         self.wake();
                     }

@@ -1,4 +1,4 @@
-//! A worker on another machine: takes jobs, decodes, answers. It keeps nothing.
+//! A worker on another machine: takes jobs, decodes them, answers. It stores nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,49 +16,49 @@ use super::job::{Answer, Job, JobOutcome, MediumSettings, names};
 use super::nats::{ACK_WAIT, DELIVERIES, QueueAddress, Queues};
 use super::queue::Urgency;
 
-/// How long a worker without work asks for urgent jobs before it asks for others again.
+/// How long an idle worker polls for urgent jobs before it polls for others again.
 const ASK: Duration = Duration::from_millis(500);
 
-/// How long a server may take to say whether there is work.
+/// How long a server may take to answer a poll.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Pause after the server could not be reached.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Pause before a job that needs another model is offered to others.
+/// Delay before a job that needs another model is redelivered to other workers.
 const NOT_MINE: Duration = Duration::from_secs(2);
 
-/// What a worker is told when it starts.
+/// The options of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// The queue.
     pub queue: QueueAddress,
-    /// Jobs that it decodes at the same time.
+    /// Number of jobs that it decodes at the same time.
     pub threads: usize,
-    /// What it is called in the archive's counts; the threads are numbered.
+    /// Its name in the archive's counts; the threads are numbered.
     pub name: String,
     /// Learned decoders that it has.
     pub models: Vec<Arc<Model>>,
-    /// What runs them.
+    /// The engine that runs them.
     pub engine: EngineChoice,
-    /// It ends when there was no job for so long; never without a time.
+    /// Time without a job after which it ends; `None` is never.
     pub idle_exit: Option<Duration>,
 }
 
-/// What a worker did.
+/// Totals of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkerTotals {
     /// Jobs that were decoded.
     pub jobs: u64,
-    /// Sectors of them.
+    /// Sectors of these jobs.
     pub sectors: u64,
     /// Sectors that could not be read.
     pub lost: u64,
-    /// Voxels of them, each time they were decoded.
+    /// Voxels of the sectors, counting repeats.
     pub voxels: u64,
     /// Jobs that could not be decoded.
     pub refused: u64,
-    /// Seconds that the threads were busy, together.
+    /// Busy seconds of all threads together.
     pub busy_seconds: f64,
 }
 
@@ -69,7 +69,7 @@ pub struct DecodeWorker {
     stop: Arc<Stop>,
 }
 
-/// Ends a worker after the jobs that it has.
+/// Stops a worker after its current jobs.
 #[derive(Debug, Default)]
 pub struct Stop {
     ends: AtomicBool,
@@ -77,7 +77,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// No job is taken from now on.
+    /// Stops the worker from taking more jobs.
     pub fn stop(&self) {
         self.ends.store(true, Ordering::Release);
         self.wake.notify_waiters();
@@ -88,11 +88,11 @@ impl Stop {
     }
 }
 
-/// A reader and what it was made for: the next job is mostly of the same archive.
+/// A reader and its settings: the next job is mostly of the same archive.
 type Made = (MediumSettings, VoxelReader);
 
 impl DecodeWorker {
-    /// A worker, and what ends it.
+    /// Creates a worker, and the handle that stops it.
     #[must_use]
     pub fn new(options: WorkerOptions) -> (Self, Arc<Stop>) {
         let stop = Arc::<Stop>::default();
@@ -102,7 +102,7 @@ impl DecodeWorker {
     /// Works until it is stopped, or was idle for too long.
     ///
     /// # Errors
-    /// When a thread of it dies other than over a job.
+    /// When one of its threads dies other than over a job.
     pub fn run(self) -> BoxFuture<'static, Result<WorkerTotals, String>> {
         Box::pin(async move {
             let worker = Arc::new(self);
@@ -119,7 +119,7 @@ impl DecodeWorker {
         })
     }
 
-    /// One job after the other.
+    /// Decodes one job after the other.
     async fn thread(&self, number: usize) -> WorkerTotals {
         let name = format!("{}/{number}", self.options.name);
         let mut thread =
@@ -127,7 +127,7 @@ impl DecodeWorker {
         let mut worked = Instant::now();
         while !self.stop.ends() && !self.is_idle_since(worked) {
             if let Err(error) = self.serve(&mut thread, &mut worked).await {
-                // Said once: it may be long until an archive comes.
+                // Logged once: it may be long until an archive comes.
                 if thread.trouble != error {
                     let queue = &self.options.queue;
                     tracing::warn!("the decode queue {queue} cannot be used: {error}");
@@ -146,7 +146,7 @@ impl DecodeWorker {
         self.options.idle_exit.is_some_and(|most| worked.elapsed() >= most)
     }
 
-    /// Works until it is to end, or something goes wrong with the server.
+    /// Works until it has to stop, or something goes wrong with the server.
     async fn serve(&self, thread: &mut Thread, worked: &mut Instant) -> Result<(), String> {
         let queues = self.options.queue.find(&thread.name).await?;
         let urgent = queues.jobs(Urgency::Urgent).await?;
@@ -202,7 +202,7 @@ impl DecodeWorker {
         let decoded = loop {
             tokio::select! {
                 decoded = &mut decoding => break decoded,
-                // Nobody needs to say that this arrived: the next one comes soon.
+                // Needs no confirmation: the next one comes soon.
                 () = tokio::time::sleep(ACK_WAIT / 3) => {
                     let sent = message.ack_with(AckKind::Progress).await;
                     sent.map_err(|error| error.to_string())?;
@@ -226,7 +226,7 @@ impl DecodeWorker {
 struct Thread {
     name: String,
     reader: Option<Made>,
-    /// What was last said of the queue.
+    /// The last error logged about the queue.
     trouble: String,
     totals: WorkerTotals,
 }
@@ -257,7 +257,7 @@ impl WorkerTotals {
     }
 }
 
-/// A job, if there is one, or one comes within the time.
+/// Polls for a job, waiting up to `within` for one.
 async fn ask(jobs: &PullConsumer, within: Option<Duration>) -> Result<Option<Message>, String> {
     let asking = async {
         let asked = match within {
@@ -267,12 +267,12 @@ async fn ask(jobs: &PullConsumer, within: Option<Duration>) -> Result<Option<Mes
         let mut messages = asked.map_err(|error| error.to_string())?;
         messages.next().await.transpose().map_err(|error| error.to_string())
     };
-    // A server that dies over the question never answers it.
+    // A server that dies during the poll never answers it.
     let limit = within.unwrap_or_default() + ANSWER;
     tokio::time::timeout(limit, asking).await.map_err(|_| "it does not answer".to_owned())?
 }
 
-/// Decodes a job, with the reader of the last one if it was of the same settings.
+/// Decodes a job, reusing the last reader if its settings are the same.
 fn decode(
     job: &Job,
     reader: Option<Made>,

@@ -1,4 +1,5 @@
-//! A far library in memory, which can be away, lose and falsify, for tests; and reading from one.
+//! A far library in memory for tests, which can be unavailable, lose and corrupt platters; and
+//! reads from one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use super::*;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     state: Mutex<State>,
-    /// Reads that were answered.
+    /// Number of answered reads.
     pub(crate) reads: AtomicU64,
 }
 
@@ -18,7 +19,7 @@ struct State {
     name: String,
     platters: BTreeMap<PlatterId, Vec<u8>>,
     is_away: bool,
-    /// What it takes it changes.
+    /// Whether it corrupts what it stores.
     falsifies: bool,
 }
 
@@ -60,7 +61,7 @@ impl Memory {
 
 impl FarLibrary for Memory {
     fn name(&self) -> &str {
-        // Leaked, once a test: a name is borrowed for as long as the library lives.
+        // Leaked, once per test: a name is borrowed for as long as the library lives.
         Box::leak(self.lock().name.clone().into_boxed_str())
     }
 

@@ -1,4 +1,4 @@
-//! Where shards are on a platter, and which of them are read in one go.
+//! The positions of shards on a platter, and which shards are read in one go.
 
 use fulgurite_glass::{Geometry, TrackMap};
 use fulgurite_library::TrackSpan;
@@ -9,7 +9,7 @@ use crate::Shard;
 use crate::limits::READ_GAP_TRACKS;
 use crate::rows::{PlatterRow, SetRow};
 
-/// Where on a platter the tracks of its shards are.
+/// The positions of a platter's tracks.
 pub(super) struct Tracked {
     geometry: Geometry,
     map: TrackMap,
@@ -22,13 +22,13 @@ impl Tracked {
         Self { geometry, map }
     }
 
-    /// The first and the last physical track of a shard.
+    /// Returns the first and the last physical track of a shard.
     fn of(&self, shard: &Shard) -> (u32, u32) {
         let at = |offset| self.map.physical(self.geometry.address(offset).track).get();
         (at(shard.offset), at(shard.offset + shard.bytes.max(1) - 1))
     }
 
-    /// The tracks that shards lie on, as one span.
+    /// Returns the one span that covers the tracks of all shards.
     pub(super) fn span<P>(&self, wishes: &[Wish<P>]) -> TrackSpan {
         let all = wishes.iter().map(|wish| self.of(&wish.shard));
         let (first, last) =
@@ -37,7 +37,7 @@ impl Tracked {
         TrackSpan::new(TrackIndex::new(first), last - first + 1)
     }
 
-    /// Wishes in order of place, by stretches of tracks that are read in one go each.
+    /// Sorts wishes by position and groups them into runs of tracks that are read in one go.
     pub(super) fn stretches<P>(&self, mut wishes: Vec<Wish<P>>) -> Vec<(TrackSpan, Vec<Wish<P>>)> {
         wishes.sort_by_key(|wish| wish.shard.offset);
         let mut stretches: Vec<(u32, Vec<Wish<P>>)> = Vec::new();

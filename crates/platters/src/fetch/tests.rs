@@ -10,7 +10,7 @@ use crate::cipher_crc;
 use crate::rows::{PLANS, PlanRow};
 use crate::testing::Bench;
 
-/// Room in memory.
+/// A destination in memory.
 #[derive(Debug, Default)]
 struct Room(Mutex<Vec<u8>>);
 
@@ -25,11 +25,11 @@ impl WriteAt for Room {
     }
 }
 
-/// A medium of which one platter is bad, and its sectors that were read.
+/// A medium with one bad platter, which counts the reads of its sectors.
 #[derive(Debug)]
 struct Bad {
     platter: PlatterId,
-    /// Whether nobody can say so.
+    /// Whether the platter cannot be decoded instead.
     is_undecoded: bool,
     read: AtomicU64,
 }
@@ -113,7 +113,7 @@ impl Small {
         self.shards.iter().enumerate().map(wish).collect()
     }
 
-    /// What the platter gave, as the next step is told of it.
+    /// Returns what the platter gave, as input of the next step.
     fn brought(&self, read: OfPlatter, wishes: Vec<Wish<usize>>) -> SetBrought<usize> {
         assert_eq!(read.left, [0, 1]);
         let (platter, lost) = (self.platter(), read.lost);
@@ -127,7 +127,7 @@ impl Small {
     }
 }
 
-/// Other sites, which nobody needs.
+/// Other sites, which must not be asked.
 fn unasked() -> BTreeMap<PlatterId, Reader> {
     panic!("those at home are enough")
 }

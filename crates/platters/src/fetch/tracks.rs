@@ -1,5 +1,5 @@
-//! Tracks as shards need them: each is read once, whatever shards are on it, and one that its
-//! platter lost comes from the set.
+//! Reads tracks for shards: each track once, whatever shards are on it. A track that its platter
+//! lost is rebuilt from the set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::limits::CHUNK_BYTES;
 use crate::repairs::Repairs;
 use crate::{PlattersError, Result, cipher_crc};
 
-/// A platter that is open.
+/// An open platter.
 pub(super) type Reader = PlatterReader<OpenPlatter>;
 
-/// Where the tracks of one platter come from.
+/// A source of the tracks of one platter.
 pub(super) trait Tracks {
-    /// The track in `buffer`, whole and checked.
+    /// Reads a track into `buffer`, complete and checked.
     fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<()>;
 }
 
@@ -39,10 +39,10 @@ impl Tracks for Own<'_> {
     }
 }
 
-/// The platter as far as it goes, and its set where it does not.
+/// The platter where it can be read, and its set where it cannot.
 pub(super) struct WithSet<'a> {
     pub(super) own: Option<Own<'a>>,
-    /// Tracks that the platter is known not to have.
+    /// Tracks that are known to be lost on the platter.
     pub(super) lost: &'a BTreeSet<u32>,
     pub(super) members: &'a [Member<'a, OpenPlatter>],
     pub(super) position: usize,
@@ -65,19 +65,19 @@ impl Tracks for WithSet<'_> {
     }
 }
 
-/// The track at hand: shards side by side share it, and what is wrong with one that failed.
+/// The current track, which neighboring shards share, and the errors of tracks that failed.
 #[derive(Debug, Default)]
 pub(super) struct AtHand {
     track: Option<u32>,
     buffer: TrackBuffer,
-    /// Its user bytes on their way to a room.
+    /// Buffer for user bytes on their way to a destination.
     run: Vec<u8>,
     failed: BTreeMap<u32, Arc<PlattersError>>,
 }
 
 impl AtHand {
-    /// Reads one shard into its room and returns its CRC. A shard that fails may leave bytes in
-    /// its room; nothing names them until all of it came.
+    /// Reads one shard into its destination and returns its CRC. A shard that fails may leave bytes
+    /// there; nothing refers to them until the shard is complete.
     pub(super) fn read_shard<P>(
         &mut self,
         geometry: &Geometry,
@@ -94,7 +94,7 @@ impl AtHand {
             let start = u64::from(track.get()) * track_bytes;
             let until = end.min(start + track_bytes);
             let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-            // Not sector by sector: a call of the disk for each would take as long as all the rest.
+            // Not sector by sector: a system call for each would take as long as everything else.
             while offset < until {
                 let end = until.min(offset + CHUNK_BYTES as u64);
                 self.run.clear();
@@ -131,8 +131,8 @@ impl AtHand {
         Ok(())
     }
 
-    /// Tracks that were read and could not be brought back. Whether others that failed can be read
-    /// is not known: a disk or a decoder failed.
+    /// Returns the tracks that were read and could not be recovered. Other failed tracks may still
+    /// be readable: a disk or a decoder failed.
     pub(super) fn lost(self) -> BTreeSet<u32> {
         let is_lost = |error: &PlattersError| {
             matches!(error, PlattersError::Glass(GlassError::Unreadable(_)))

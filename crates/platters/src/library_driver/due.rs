@@ -1,15 +1,15 @@
-//! By when a read is due, from the archive's calendar to the library's own axis of time.
+//! Deadlines of reads, converted from the archive's wall clock to the library's time axis.
 //!
-//! The library's time begins when its driver starts; what was asked for before is due as long after
-//! that as it would have been. What was due before the library began is due at its beginning.
+//! The library's time begins when its driver starts; a deadline of an earlier request keeps its
+//! distance from now. A deadline before the library's start becomes time zero.
 
 use fulgurite_units::{Duration, Instant, UnixTime};
 
-/// By when a read shall be answered that nobody waits for, and the most that any may have: the
-/// objective of Silica, section 7.2.
+/// The deadline of a read that nothing waits for, and the maximum for any read: the objective of
+/// Silica, section 7.2.
 const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 
-/// By when a read shall be answered, seen from the moment when the library is asked.
+/// The deadline of a read, relative to the moment when the library is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     left: Duration,
@@ -17,17 +17,17 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Of what nobody waits for.
+    /// The deadline of a read that nothing waits for.
     pub(crate) const OBJECTIVE: Self = Self { left: OBJECTIVE, late: Duration::ZERO };
 
-    /// Due at `at`, and it is `now`. A clock that was set back gives nobody more than the
-    /// objective.
+    /// Creates a deadline at `at`, seen from `now`. A clock that was set back never gives more than
+    /// the objective.
     #[must_use]
     pub(crate) fn new(at: UnixTime, now: UnixTime) -> Self {
         Self { left: at.since(now).min(OBJECTIVE), late: now.since(at) }
     }
 
-    /// The same on the library's axis, where it is `now`.
+    /// Converts the deadline to the library's axis, where it is `now`.
     pub(super) fn at(self, now: Instant) -> Instant {
         let due = now + self.left;
         Instant::from_nanos(due.as_nanos().saturating_sub(self.late.as_nanos()))

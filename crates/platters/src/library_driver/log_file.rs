@@ -1,8 +1,8 @@
 //! The log of the library in a file: one for each start, bounded, and never a reason to stop.
 //!
-//! A log begins with the library at rest, so it cannot go on in a second file: when it is full it
-//! ends with a line that says so, and the library goes on without. The log of the start before is
-//! kept as `PATH.1`. A disk that fails ends the log, too.
+//! A log begins with the library at rest, so it cannot be continued in a second file: when it is
+//! full it ends with a line that says so, and the library continues without it. The log of the
+//! previous start is kept as `PATH.1`. A failing disk ends the log, too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read as _};
@@ -24,7 +24,7 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Begins the log of a library that was told nothing yet; a log that is there is moved aside.
+    /// Starts the log of a library that has received no event yet; an existing log is moved aside.
     pub(super) fn begin(path: Option<&Path>, library: &Library) -> Result<Self> {
         Self::bounded(path, library, LIBRARY_LOG_BYTES_MAX)
     }
@@ -39,7 +39,7 @@ impl LogFile {
         Ok(Self { open: Some(open), path: path.to_owned(), bytes_max })
     }
 
-    /// The library is told something.
+    /// Logs an event.
     pub(super) fn event(&mut self, now: Instant, event: &Event) {
         if self.open.as_ref().is_some_and(|log| log.bytes() >= self.bytes_max) {
             let (path, limit) = (self.path.display(), self.bytes_max);
@@ -49,22 +49,23 @@ impl LogFile {
         self.write(|log| log.event(now, event));
     }
 
-    /// The library answers.
+    /// Logs an output of the library.
     pub(super) fn output(&mut self, output: &Output) {
         self.write(|log| log.output(output));
     }
 
-    /// What was written is in the hands of the system.
+    /// Hands what was written to the operating system.
     pub(super) fn flush(&mut self) {
         self.write(LogWriter::flush);
     }
 
-    /// The library stops.
+    /// Ends the log because the library stops.
     pub(super) fn stopped(&mut self) {
         self.end(End::Stopped);
     }
 
-    /// The library's controller failed, and another one begins: that cannot be played again.
+    /// Ends the log because the library's controller failed and is replaced, which cannot be
+    /// replayed.
     pub(super) fn failed(&mut self) {
         if self.open.take().is_some() {
             tracing::warn!(path = %self.path.display(), "the library log ends here");
@@ -97,11 +98,11 @@ impl LogFile {
     }
 }
 
-/// Makes the file of a log that is called `name` and whose first line has `format` in it; one of an
-/// earlier start becomes `PATH.1`. What is no such log stays, and is in the way.
+/// Creates the file of a log that is called `name` and whose first line contains `format`; the log
+/// of an earlier start becomes `PATH.1`. A file that is not such a log is left in place.
 ///
 /// # Errors
-/// When it is, or the file cannot be made.
+/// When such a file is in the way, or the file cannot be created.
 pub fn begin_log(path: &Path, name: &str, format: &str) -> Result<File> {
     let mut begins = String::new();
     match File::open(path) {

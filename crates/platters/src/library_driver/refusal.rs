@@ -1,14 +1,14 @@
-//! Why the library did not do what it was asked, as who asked has to take it.
+//! Why the library did not do what was requested, as an error for the requester.
 
 use fulgurite_library::{Error, ErrorKind, Fault};
 use fulgurite_units::PlatterId;
 
 use crate::PlattersError;
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Broken machines keep the platter: it is there, and the rest of its set may be within reach.
+    /// Broken machines hold the platter: it exists, and the rest of its set may be within reach.
     OutOfReach(String),
     /// No drive can read the platter, or it is gone.
     Unreadable(String),
@@ -19,7 +19,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// An accepted request failed.
+    /// Converts the fault of an accepted request.
     pub(super) fn failed(fault: Fault) -> Self {
         let why = fault.to_string();
         match fault {
@@ -30,7 +30,7 @@ impl Refusal {
         }
     }
 
-    /// A request was not accepted.
+    /// Converts the rejection of a request.
     pub(super) fn rejected(error: &Error) -> Self {
         let why = error.to_string();
         if matches!(error, Error::Unreachable { .. }) {
@@ -42,7 +42,7 @@ impl Refusal {
         }
     }
 
-    /// The error for a request about `platter`.
+    /// Returns the error for a request about `platter`.
     pub(super) fn of(self, platter: PlatterId) -> PlattersError {
         match self {
             Self::OutOfReach(reason) => PlattersError::PlatterOutOfReach { platter, reason },

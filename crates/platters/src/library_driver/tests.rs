@@ -1,4 +1,4 @@
-//! The driver with its mechanics in slow and in fast motion.
+//! The driver with its mechanics in slow motion and sped up.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -61,7 +61,7 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
         }
         assert_eq!(done.load(Ordering::SeqCst), 6);
         storing.into_iter().for_each(|answer| wait(answer).unwrap());
-        // A platter that was found wanting is written and verified again under its id.
+        // A platter that failed verification is written and verified again under its id.
         wait(library.verify(platter(0), slots[0], 4, verify()).unwrap()).unwrap();
         wait(library.store(platter(0), slots[0]).unwrap()).unwrap();
         let span = TrackSpan::new(TrackIndex::new(1), 2);
@@ -109,7 +109,7 @@ fn a_request_that_cannot_be_is_answered() {
 
 #[test]
 fn a_stop_waits_for_reading_and_not_for_mechanics() {
-    // A thousandfold slow motion: a mount alone would take hours.
+    // Slow motion by a factor of a thousand: a mount alone would take hours.
     let slow = library(1000.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
     let answer =
@@ -240,7 +240,7 @@ fn one_drive(time_scale: f64) -> LibraryOptions {
     LibraryOptions { shape, ..options(time_scale) }
 }
 
-/// Returns when the library has seen to everything that it was told before.
+/// Returns when the library has processed all earlier messages.
 fn settled(library: &LiveLibrary) {
     let (nowhere, span) = (SlotIndex::new(u32::MAX), TrackSpan::new(TrackIndex::new(0), 1));
     let refused =
@@ -275,7 +275,7 @@ fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
         let work = Box::new(move || said.lock().unwrap().push(format!("read {number}")));
         library.read(platter(number), SlotIndex::new(slot), span, Due::OBJECTIVE, work).unwrap()
     };
-    // Each time a customer comes while a track is being read: tracks 0, 1, and 50.
+    // A customer comes each time while a track is being read: tracks 0, 1, and 50.
     let mut done = 0;
     for (at, customer) in [(0, 10), (1, 11), (50, 12)] {
         for _ in done..at {
@@ -305,14 +305,15 @@ fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
 
 #[test]
 fn a_verification_that_only_takes_time_rests_as_well() {
-    // 60 MB/s: a track of a mebibyte takes 17 us of a drive a thousand times as fast as it is, and
+    // 60 MB/s: a track of a mebibyte takes 17 us on a drive that is a thousand times as fast, and
     // the platter half an hour.
     let tracks = 100_000_000;
     let library = started(&one_drive(1e-3));
     let whole = Box::new(|_: &Pace| Pass::Whole);
     let verifying = library.verify(platter(1), SlotIndex::new(1), tracks, whole).unwrap();
     let span = TrackSpan::new(TrackIndex::new(3), 1);
-    // A second platter in the drive halts the first; without a rest this would be that half hour.
+    // A second platter in the drive halts the first; without a pause this would take that half
+    // hour.
     let read =
         library.read(platter(2), SlotIndex::new(2), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
     wait(read).unwrap();
@@ -335,7 +336,7 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
     let (slot, span) = (SlotIndex::new(1), TrackSpan::new(TrackIndex::new(0), 1));
     let first = library.read(platter(1), slot, span, Due::OBJECTIVE, gate).unwrap();
     begins.recv().unwrap();
-    // The only drive is busy. Minutes from now on until each is due; some were due before.
+    // The only drive is busy. Minutes until each is due; some are overdue.
     let now = UnixTime::from_millis(1_800_000_000_000);
     let wanted: [(&str, i64); 7] = [
         ("in twelve hours", 12 * 60),
@@ -346,7 +347,7 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
         ("overdue", -8 * 60),
         ("longer overdue", -18 * 60),
     ];
-    // The library has just begun: what is overdue is so since then, in the order it came.
+    // The library has just begun: overdue reads are due since its start, in the order they came.
     let mut waiting = Vec::new();
     for (number, (name, minutes)) in (2..).zip(wanted) {
         let order = Arc::clone(&order);
@@ -382,7 +383,7 @@ fn work_that_panics_fails_its_request_and_no_other() {
     let ended = wait(library.read(platter(1), slot, span, Due::OBJECTIVE, bad).unwrap());
     let text = ended.unwrap_err().to_string();
     assert!(text.ends_with("a read drive panicked: a bug"), "{text}");
-    // The same drive goes on with the same platter.
+    // The same drive continues with the same platter.
     wait(library.read(platter(1), slot, span, Due::OBJECTIVE, Box::new(|| ())).unwrap()).unwrap();
 
     let slot = SlotIndex::new(6);
@@ -423,7 +424,7 @@ fn a_controller_that_panics_begins_anew() {
     library.stop();
 }
 
-/// What a watcher sees next.
+/// Returns what a subscriber receives next.
 fn next(watch: &mut LibraryWatch) -> Option<Seen> {
     futures::executor::block_on(watch.next())
 }
@@ -435,7 +436,8 @@ fn scene(watch: &mut LibraryWatch) -> LibraryScene {
     }
 }
 
-/// A library that is told what was seen decides what was seen, and is then as the other is seen.
+/// A library that gets the events of a subscription makes the same decisions, and ends in the same
+/// state.
 #[test]
 fn who_watches_sees_all_that_the_library_is_told_and_decides() {
     let library = library(0.0);

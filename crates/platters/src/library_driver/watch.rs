@@ -1,14 +1,13 @@
-//! Whoever watches the library: what it is like at one moment, and from then on all that it is told
-//! and decides, in order.
+//! Subscriptions to the library: a snapshot, and from then on every event and decision, in order.
 //!
 //! ```text
-//! LiveLibrary::watch --> inbox --> Driver --- a scene, then a step for each event --> LibraryWatch
-//!                                             a queue for each watcher, never waited for
+//! LiveLibrary::watch --> inbox --> Driver -- a snapshot, then a step per event --> LibraryWatch
+//!                                            a queue per subscriber, never waited for
 //! ```
 //!
-//! The driver waits for nobody: a watcher whose queue is full sees no more, and is told so behind
-//! what is in the queue. It watches anew, from another scene. What it is not: the log, which has
-//! every step since the start, or none.
+//! The driver never waits for a subscriber: one whose queue is full gets nothing more, except an
+//! end marker after what is in the queue. It can subscribe again, from another snapshot. This is
+//! not the log, which has every step since the start, or none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,58 +18,58 @@ use serde::Serialize;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// What a watcher sees.
+/// An item that a subscriber receives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Seen {
-    /// What the steps behind it begin with: the first thing of all, and again when the library had
-    /// to begin anew.
+    /// The state before the steps that follow: the first item, and again when the library had to be
+    /// restarted.
     Scene(Box<LibraryScene>),
-    /// The library was told something.
+    /// An event of the library.
     Step(LibraryStep),
-    /// Nothing more is seen.
+    /// Nothing more follows.
     End(WatchEnd),
 }
 
-/// The library at one moment.
+/// A snapshot of the library.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LibraryScene {
-    /// Steps until now, since the archive was opened.
+    /// Number of steps until now, since the archive was opened.
     pub step: u64,
-    /// Now, since then.
+    /// The time, since the archive was opened.
     pub at: Instant,
-    /// How much of the mechanics' times is waited for.
+    /// Real seconds per mechanical second.
     pub time_scale: f64,
-    /// How large the library is.
+    /// The shape of the library.
     pub shape: LibraryShape,
     /// Where everything is and what it is doing.
     pub library: Snapshot,
 }
 
-/// One thing that the library was told, and what it decided.
+/// An event that the library received, and its decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LibraryStep {
-    /// Counted since the archive was opened, without a gap.
+    /// Sequence number since the archive was opened, without gaps.
     pub step: u64,
-    /// When, since then.
+    /// The time, since the archive was opened.
     pub at: Instant,
-    /// What it was told.
+    /// The event.
     pub event: Event,
-    /// What it decided, in order.
+    /// The decisions, in order.
     pub outputs: Vec<Output>,
 }
 
-/// Why a watcher sees nothing more.
+/// Why a subscriber receives nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum WatchEnd {
-    /// More happened than it took.
+    /// It was too slow, and its queue was full.
     Late,
     /// The library stopped.
     Stopped,
 }
 
-/// A watcher's end of its queue.
+/// The subscriber's end of its queue.
 #[derive(Debug)]
 pub struct LibraryWatch {
     seen: Receiver<Seen>,
@@ -79,8 +78,8 @@ pub struct LibraryWatch {
 }
 
 impl LibraryWatch {
-    /// The next thing, once it is there; nothing behind the end. What is not waited for to the end
-    /// is not lost.
+    /// Waits for the next item; returns `None` after the end. Cancel-safe: an item that is not
+    /// awaited to the end is not lost.
     pub async fn next(&mut self) -> Option<Seen> {
         if let Some(seen) = self.seen.recv().await {
             return Some(seen);
@@ -93,7 +92,7 @@ impl LibraryWatch {
     }
 }
 
-/// The driver's end of it.
+/// The driver's end of the queue.
 #[derive(Debug)]
 pub(super) struct Watcher {
     seen: Sender<Seen>,
@@ -101,7 +100,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Both ends of a queue of `waiting_max`.
+    /// Creates both ends of a queue of `waiting_max` items.
     pub(super) fn new(waiting_max: usize) -> (Self, LibraryWatch) {
         let (sender, receiver) = channel(waiting_max);
         let is_late = Arc::<AtomicBool>::default();
@@ -109,13 +108,13 @@ impl Watcher {
         (Self { seen: sender, is_late }, watch)
     }
 
-    /// Whether it saw this, and goes on watching.
+    /// Sends an item; returns whether the subscriber stays subscribed.
     fn sees(&self, seen: Seen) -> bool {
         match self.seen.try_send(seen) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
             Err(TrySendError::Full(_)) => {
-                // Before the sender goes, by which the reader learns of its end.
+                // Set before the sender is dropped, by which the reader learns of its end.
                 self.is_late.store(true, Ordering::SeqCst);
                 false
             }
@@ -123,7 +122,7 @@ impl Watcher {
     }
 }
 
-/// All who watch.
+/// All subscribers.
 #[derive(Debug)]
 pub(super) struct Watchers {
     all: Vec<Watcher>,
@@ -136,22 +135,22 @@ impl Watchers {
         Self { all: Vec::new(), steps: 0, time_scale }
     }
 
-    /// One more watches, from now on.
+    /// Adds a subscriber from now on.
     pub(super) fn add(&mut self, watcher: Watcher, library: &Library, now: Instant) {
-        // Those who left while nothing happened.
+        // Drops subscribers that left while nothing happened.
         self.all.retain(|watcher| !watcher.seen.is_closed());
         if watcher.sees(self.scene(library, now)) {
             self.all.push(watcher);
         }
     }
 
-    /// The library is another one from now on.
+    /// Sends a new snapshot to all subscribers after the library was replaced.
     pub(super) fn begin_anew(&mut self, library: &Library, now: Instant) {
         let scene = self.scene(library, now);
         self.all.retain(|watcher| watcher.sees(scene.clone()));
     }
 
-    /// The library was told something.
+    /// Sends an event and its outputs to all subscribers.
     pub(super) fn step(&mut self, at: Instant, event: &Event, outputs: &[Output]) {
         self.steps += 1;
         if self.all.is_empty() {

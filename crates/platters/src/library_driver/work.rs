@@ -1,15 +1,15 @@
-//! What a drive does for a request: a read runs to its end, a verification rests when customers
-//! need the drive, and goes on later.
+//! The work of a drive for a request: a read runs to its end, a verification pauses when customers
+//! need the drive, and continues later.
 //!
 //! ```text
 //! VerifyPass --> thread: track, track, track ... -- whole --> Completed
 //!    ^                           |  ^
-//!    |                 Halt -----'  '-- asked behind every track
+//!    |                 Halt -----'  '-- checked after every track
 //!    '--- the rest, later <-- Halted { tracks_done }
 //! ```
 //!
-//! Reading is real and takes the time the bytes take; a drive's own time, when it is scaled, is
-//! waited for behind each track, so that a drive that rests has read as many tracks as it says.
+//! Reading is real and takes the time the bytes take. A drive's own time, when it is scaled, is
+//! waited for after each track, so that a paused drive has read as many tracks as it reports.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,8 @@ use fulgurite_library::TrackSpan;
 /// Reads what a request wants, once.
 pub(crate) type Read = Box<dyn FnOnce() + Send>;
 
-/// Verifies on from where it rested. Asked once more after the end, it has nothing left to do.
+/// Continues a verification from where it paused. Called again after the end, it has nothing left
+/// to do.
 pub(crate) type Verify = Box<dyn FnMut(&Pace) -> Pass + Send>;
 
 /// How a pass of a verification ended.
@@ -27,9 +28,9 @@ pub(crate) type Verify = Box<dyn FnMut(&Pace) -> Pass + Send>;
 pub(crate) enum Pass {
     /// There is nothing left to verify, or no way to.
     Whole,
-    /// It rests because [`Pace::goes_on`] said so; so many tracks of the platter are done with.
+    /// It paused because [`Pace::goes_on`] said so, after this many tracks of the platter.
     Rests {
-        /// From the platter's first track.
+        /// Counted from the platter's first track.
         tracks_done: u32,
     },
 }
@@ -44,13 +45,13 @@ pub(super) enum Work {
 #[derive(Debug)]
 pub(super) enum Ended {
     Whole,
-    /// After so many tracks of the command's span.
+    /// After this many tracks of the command's span.
     Halted(u32),
     /// It panicked.
     Died(String),
 }
 
-/// Asks a verification to rest.
+/// Asks a verification to pause.
 #[derive(Debug, Default)]
 pub(crate) struct Halt {
     is_asked: Mutex<bool>,
@@ -58,13 +59,13 @@ pub(crate) struct Halt {
 }
 
 impl Halt {
-    /// It shall rest at its next track.
+    /// Asks for a pause at the next track.
     pub(crate) fn ask(&self) {
         *self.is_asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.asked.notify_all();
     }
 
-    /// Waits until `due`, or until a rest is asked for; whether it was.
+    /// Waits until `due`, or until a pause is requested; returns whether it was.
     fn wait_until(&self, due: Instant) -> bool {
         let is_asked = self.is_asked.lock().unwrap_or_else(PoisonError::into_inner);
         let left = due.saturating_duration_since(Instant::now());
@@ -73,7 +74,7 @@ impl Halt {
     }
 }
 
-/// How fast a drive may read, and when it has to rest.
+/// Limits how fast a drive may read, and tells it when to pause.
 #[derive(Debug)]
 pub(crate) struct Pace {
     halt: Arc<Halt>,
@@ -83,30 +84,31 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// For a command over `span` that lasts so long, until `halt` is asked for.
+    /// Creates the pace of a command over `span` that takes `lasts`, until `halt` is requested.
     #[must_use]
     pub(crate) fn new(halt: Arc<Halt>, span: TrackSpan, lasts: Duration) -> Self {
         Self { halt, started: Instant::now(), span, lasts }
     }
 
-    /// So many tracks of the platter are done with: waits as long as the drive takes for them.
-    /// `false` when the drive shall rest here.
+    /// Waits as long as the drive takes for this many tracks of the platter. Returns `false` if the
+    /// drive has to pause here.
     #[must_use]
     pub(crate) fn goes_on(&self, tracks_done: u32) -> bool {
         let done = self.of_span(tracks_done);
         !self.halt.wait_until(self.started + self.lasts * done / self.span.track_count.max(1))
     }
 
-    /// Tracks of the command's span, of so many from the platter's start.
+    /// Returns how many of the platter's first `tracks_done` tracks are in the command's span.
     fn of_span(&self, tracks_done: u32) -> u32 {
         tracks_done.saturating_sub(self.span.first.get()).min(self.span.track_count)
     }
 
-    /// What became of the command whose pass ended like this.
+    /// Returns how the command of a finished pass ended.
     pub(super) fn end(&self, pass: Pass) -> Ended {
         match pass {
             Pass::Rests { tracks_done } => Ended::Halted(self.of_span(tracks_done)),
-            // What needs no reading here still takes the drive's time, and rests like any other.
+            // Work that needs no reading here still takes the drive's time, and can be paused like
+            // any other.
             Pass::Whole if self.halt.wait_until(self.started + self.lasts) => {
                 let (passed, count) = (self.started.elapsed(), self.span.track_count);
                 let done = passed.as_nanos() * u128::from(count) / self.lasts.as_nanos().max(1);

@@ -1,4 +1,4 @@
-//! The checks with seeded changes of good bytes.
+//! Runs the checks on seeded changes of valid bytes.
 
 use super::*;
 

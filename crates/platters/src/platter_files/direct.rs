@@ -1,14 +1,14 @@
-//! Reading a file past the system's memory of it, as a verification must.
+//! Reads a file past the page cache, as a verification must.
 //!
 //! ```text
 //! read_at --> window of one reader, aligned <-- O_DIRECT -- disk
 //! ```
 //!
-//! What is compared then came from the disk, whatever the system holds of the file. It is faster,
-//! too: the window is the same memory for all of a platter, where the system would take new pages
-//! for every byte of it, and give up others that somebody may need.
+//! The bytes that are compared then come from the disk, whatever the page cache holds of the file.
+//! It is faster, too: the window is the same memory for a whole platter, where the page cache would
+//! take new pages for every byte of it and evict others that may be needed.
 //!
-//! Not every file system takes such reads; where one does not, nobody is given a `Direct`.
+//! Not every file system supports such reads; where one does not, there is no `Direct`.
 
 use std::fmt;
 use std::fs::File;
@@ -21,7 +21,7 @@ use rustix::fs::OFlags;
 
 use crate::limits::{DIRECT_ALIGN, DIRECT_WINDOW_BYTES};
 
-/// A file that is read directly, in order as a rule.
+/// A file that is read directly, usually sequentially.
 #[derive(Debug)]
 pub(super) struct Direct {
     file: File,
@@ -30,10 +30,10 @@ pub(super) struct Direct {
 
 /// The part of the file that was read last.
 struct Window {
-    /// Longer than the window, which begins in it where it is aligned.
+    /// Buffer longer than the window, which begins in it at an aligned address.
     room: Vec<u8>,
     start: usize,
-    /// Where in the file it begins, and its bytes that were read.
+    /// Offset of the window in the file, and its bytes that were read.
     offset: u64,
     bytes: usize,
 }
@@ -49,7 +49,7 @@ impl fmt::Debug for Window {
 }
 
 impl Direct {
-    /// The file at `path`; nothing when it cannot be read like this.
+    /// Opens the file at `path`; returns `None` when it cannot be read directly.
     pub(super) fn open(path: &Path) -> Option<Self> {
         let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
         let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -86,14 +86,14 @@ impl Window {
         Self { room, start, offset: 0, bytes: 0 }
     }
 
-    /// What it holds from byte `offset` of the file on.
+    /// Returns the window's bytes from byte `offset` of the file on.
     fn after(&self, offset: u64) -> &[u8] {
         let held = &self.room[self.start..][..self.bytes];
         let skip = offset.checked_sub(self.offset).and_then(|skip| usize::try_from(skip).ok());
         skip.and_then(|skip| held.get(skip..)).unwrap_or_default()
     }
 
-    /// Reads the part of the file that begins with the block of byte `offset`.
+    /// Fills the window from the block of byte `offset` on.
     fn fill(&mut self, file: &File, offset: u64) -> Result<()> {
         self.bytes = 0;
         self.offset = offset / DIRECT_ALIGN as u64 * DIRECT_ALIGN as u64;

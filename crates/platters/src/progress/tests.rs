@@ -1,4 +1,4 @@
-//! What a watcher is told, and how sets are estimated.
+//! What progress reports, and how sets are estimated.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Plan rows as versions 1 to 3 had them, for sets that were planned then: with the object, which
-//! only whoever has the bodies knows, and with plain bytes. Version 1 had no CRC of a shard.
+//! Plan rows of versions 1 to 3, for sets that were planned then: with the object, which only the
+//! owner of the bodies knows, and with plaintext bytes. Version 1 had no CRC of a shard.
 
 use fulgurite_units::ObjectId;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ pub(super) struct PlanRow3 {
     crc: Option<u64>,
 }
 
-/// Ciphertext bytes of so many plain ones, as bodies were encrypted then: in frames of 64 KiB, each
-/// with a tag of 16 bytes.
+/// Returns the ciphertext bytes for this many plaintext bytes, as bodies were encrypted then: in
+/// frames of 64 KiB, each with a tag of 16 bytes.
 const fn cipher_bytes(plain: u64) -> u64 {
     plain.saturating_add(plain.div_ceil(64 << 10).saturating_mul(16))
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::super::PLANS;
     use super::*;
 
-    /// Bytes that programs of before wrote.
+    /// Checks bytes that older programs wrote.
     fn check(golden: &str, crc: Option<u64>) {
         let row: PlanRow = decode(PLANS, &hex::decode(golden).unwrap()).unwrap();
         let expected = PlanRow {

@@ -1,13 +1,13 @@
-//! Rows return as they were written, and have the bytes they had.
+//! Rows survive a round trip, and have the bytes of their golden files.
 
 use std::fmt::{Debug, Write as _};
 
 use super::*;
 
-/// A number of all its bytes.
+/// A number in which every byte differs.
 const LARGE: u64 = 0x0102_0304_0506_0708;
 
-/// What is asked of a row of each kind.
+/// A check of a row of each kind.
 trait Check {
     fn row<T: Row + PartialEq + Debug>(&mut self, row: &T);
 }
@@ -80,14 +80,14 @@ impl Check for Samples {
     }
 }
 
-/// The bytes of a row of each kind.
+/// Returns the bytes of a row of each kind.
 pub(crate) fn sample_rows() -> Vec<Vec<u8>> {
     let mut samples = Samples(Vec::new());
     each_row(&mut samples);
     samples.0
 }
 
-/// A row comes back from its bytes, and from no fewer.
+/// Checks that a row is decoded from its bytes, and not from fewer.
 struct Returns;
 
 impl Check for Returns {

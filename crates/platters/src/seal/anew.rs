@@ -1,13 +1,13 @@
-//! Giving a set up: its bodies go back to the queue, to be planned anew on other platters.
+//! Gives up a set: its bodies go back to the queue, to be planned again on other platters.
 //!
 //! ```text
-//! files scrapped -> bodies get new places at the queue's end -> one transaction: the set, its
-//!                   platters, their slots and the count of its faults are no more -> plan rows go
+//! files scrapped -> bodies get new places at the queue's end -> one transaction removes the set,
+//!                   its platters, their slots and the count of its faults -> plan rows go
 //! ```
 //!
-//! Every step can be done again after a crash: until the transaction the set is there and is given
-//! up again, after it only plan rows of no set are left. Platter ids are random and come never
-//! again. A set of which anything was released is not given up: rows point at it.
+//! Every step is idempotent after a crash: until the transaction the set exists and is given up
+//! again, after it only orphan plan rows are left. Platter ids are random and never reused. A set
+//! of which anything was released is not given up: rows point at it.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::rows::{
 };
 use crate::{PlattersError, Result, verification};
 
-/// Rows that change for one body.
+/// Rows that change per body.
 const ROWS_PER_BODY: usize = 4;
 
 impl Sealer {
-    /// Counts a fault of the set itself; it is to be written again. How many it had.
+    /// Counts a fault of the set itself, which has to be written again. Returns how many it had.
     pub(super) fn count_fault(&self, set: SetId) -> Result<u32> {
         self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u32> {
             let key = set.to_bytes().to_vec();
@@ -42,7 +42,7 @@ impl Sealer {
         })
     }
 
-    /// Places in the queue that the bodies of a set were planned from, in order.
+    /// Returns the places in the queue that the bodies of a set were planned from, in order.
     pub(super) fn places(&self, set: SetId) -> Result<Vec<u64>> {
         let mut places = Vec::new();
         self.each_planned(set, &mut |row| {
@@ -71,7 +71,7 @@ impl Sealer {
     ) -> Result<()> {
         let mut failure = None;
         let range = KeyRange::prefix(&set.to_bytes());
-        // Of one moment, for `each` reads as well.
+        // From one snapshot, because `each` reads as well.
         let view = self.given.catalog.snapshot();
         view.scan(PLANS, &range, Direction::Ascending, &mut |_, value| {
             let next = rows::decode::<PlanRow>(PLANS, value).and_then(|row| each(&row));
@@ -83,8 +83,8 @@ impl Sealer {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Gives every set up that was planned with a geometry that no platter can have, as programs
-    /// did that took such a one from their configuration. Its bodies get the one of now.
+    /// Gives up every set that was planned with an impossible geometry, as older programs did when
+    /// such a one was configured. Its bodies get the current geometry.
     pub(super) fn give_up_unwritable(&self) -> Result<()> {
         for set in super::unfinished(&self.given)? {
             let row = self.row(set)?;
@@ -100,7 +100,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Gives a set up; the places in the queue that its bodies had, and those they have now.
+    /// Gives up a set; returns the old and the new places of its bodies in the queue.
     pub(super) fn give_up(
         &self,
         set: SetId,

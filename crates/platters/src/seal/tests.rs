@@ -1,4 +1,4 @@
-//! Where new platters may go, and sets that fail, wait, are given up, or rest.
+//! Slots of new platters, and sets that fail, wait, are given up, or are resumed.
 
 use super::*;
 use crate::testing::Bench;
@@ -46,7 +46,7 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     let moved: Vec<u64> = places.iter().map(|place| place + 3).collect();
     assert_eq!(bench.held.places(), moved, "the bodies are behind everything else");
     assert!(moved.iter().all(|place| bench.held.body(*place).unwrap().is_some()));
-    // They wait, if nobody orders; an order has them sealed, on platters that never were before.
+    // They wait without an order; an order has them sealed, on new platters.
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     let (troubles, given_up) = bench.sealer.troubles.shown(bench.given.passed());
     assert_eq!((troubles.len(), given_up), (1, 1));
@@ -60,7 +60,7 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     assert_eq!((bench.held.on_glass(), bench.held.places().len()), (4, 0));
 }
 
-/// Programs of before planned with geometries whose platters have no room for their header.
+/// Older programs planned with geometries whose platters have no room for their header.
 #[test]
 fn a_set_planned_with_a_geometry_that_no_platter_can_have_is_planned_anew_at_once() {
     let bench = Bench::new();
@@ -83,7 +83,7 @@ fn giving_up_is_done_again_after_a_crash_in_the_middle_of_it() {
         bench.held.put(name, 50_000);
     }
     let set = bench.plan();
-    // A crash left one body moved, and the set as it was.
+    // A crash left one body moved, and the set unchanged.
     let first = bench.sealer.places(set).unwrap()[0];
     bench.held.give_new_places(&[first]);
     let row = bench.sealer.row(set).unwrap();
@@ -100,7 +100,7 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
     bench.held.put("a", 50_000);
     let set = bench.plan();
     let row = bench.sealer.row(set).unwrap();
-    // A folder stands where its first platter is to be written.
+    // A folder blocks the path where its first platter is to be written.
     let in_the_way = bench.files.path(row.information[0]).with_extension("part");
     std::fs::create_dir(&in_the_way).unwrap();
     for number in 0..12_u32 {
@@ -113,11 +113,11 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
         assert_eq!((troubles[0].set, troubles[0].tries), (Some(set), number + 1));
         assert_eq!(given_up, 0);
     }
-    // By itself it is left alone until its wait is over, and what waits is not due.
+    // Without an order it is left alone until its wait is over, and waiting bodies are not due.
     assert!(!under_way(&bench.given, &bench.sealer.troubles).unwrap().is_ready);
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     std::fs::remove_dir(&in_the_way).unwrap();
-    // Nor does it matter how often it was tried: a crash costs an attempt like this one.
+    // The number of attempts does not matter: a crash costs an attempt like this one.
     bench.sealer.advance(set, |row| row.generation += 1_000).unwrap();
     let report = bench.sealer.seal_all(Cause::Order).unwrap();
     assert_eq!((report.objects, report.sets[0].set), (1, set));
@@ -190,13 +190,13 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     let row = sealer.row(set).unwrap();
     let written: u64 = row.platters().map(|(_, platter)| tracks(platter)).sum();
     let (counted, _) = progress.bytes();
-    // Each of the four files ends with a record behind its tracks.
+    // Each of the four files ends with a record after its tracks.
     assert_eq!(counted - before, written + 4 * 1024);
     assert_eq!(said(), (written, total), "what was said to come, came");
     assert!(matches!(sealer.verify(set, &row).unwrap(), Verdict::Good));
     assert_eq!(progress.bytes().0 - before, 2 * written);
     assert_eq!(said(), (2 * written, total));
-    // What is behind the set is about as much as it says once it is planned.
+    // The estimate of what follows the set is about what is planned later.
     let later = total - 2 * written;
     sealer.finish_set(set, &mut SealReport::default()).unwrap();
     let next = bench.plan();
@@ -207,7 +207,7 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     assert_eq!(progress.bytes(), (planned, planned));
 }
 
-/// Once to write the platter, once to release what is on it.
+/// Once to write the platter, once to release its bodies.
 #[test]
 fn plan_rows_are_read_twice_a_platter() {
     let bench = Bench::new();
@@ -232,7 +232,7 @@ fn a_set_whose_row_cannot_be_read_is_reported_and_the_others_go_on() {
     bench.held.put("a", 50_000);
     let first = bench.sealer.seal_all(Cause::Order).unwrap().sets[0].set;
     bench.held.put("b", 50_000);
-    // One under way and one that is done are damaged.
+    // Damages one set in progress and one that is done.
     let second = bench.plan();
     for set in [first, second] {
         let spoil = move |tx: &mut Transaction<'_>| -> Result<()> {

@@ -1,5 +1,5 @@
-//! What sealing has trouble with: sets that wait to be tried again, and bodies of sets that were
-//! given up and wait for other platters. One set's trouble stops no other.
+//! Failures of sealing: sets that wait for a retry, and bodies of sets that were given up and wait
+//! for other platters. The failure of one set stops no other.
 //!
 //! ```text
 //! a step fails:  disk, room, library, stop ... -> the set waits, then goes on where it was
@@ -7,9 +7,9 @@
 //!                                     = FAULTS -> given up: its bodies wait for another set
 //! ```
 //!
-//! Each wait is twice the one before, up to an hour at most: nothing waits for ever, and an order
-//! of the operator waits for nothing. Faults are counted in the catalog; the rest is in memory, so
-//! that a start tries everything at once.
+//! Retries use exponential backoff, up to an hour: nothing waits forever, and an operator's order
+//! waits for nothing. Faults are counted in the catalog; the rest is in memory, so that a start
+//! tries everything at once.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -20,7 +20,7 @@ use fulgurite_units::{Duration, Instant, SetId, UnixTime};
 use crate::limits::{SEAL_RETRY, SEAL_RETRY_MAX, SETS_WAITING_MAX};
 use crate::status::SealTrouble;
 
-/// A set that waits, or bodies that do.
+/// A set, or bodies, waiting for a retry.
 #[derive(Clone, Debug)]
 struct Trouble {
     tries: u32,
@@ -29,16 +29,16 @@ struct Trouble {
     again: Instant,
     /// Ciphertext bytes.
     bytes: u64,
-    /// Its bodies' places in the queue.
+    /// Places of its bodies in the queue.
     places: Places,
 }
 
 /// Places in the queue.
 #[derive(Clone, Debug)]
 pub(super) enum Places {
-    /// As they came, in order.
+    /// The original places, in order.
     Listed(Arc<[u64]>),
-    /// Given anew, side by side.
+    /// New places, contiguous.
     Ranges(Vec<RangeInclusive<u64>>),
 }
 
@@ -66,33 +66,33 @@ struct State {
     replanned: u64,
 }
 
-/// The troubles of sealing, shared with what shows them.
+/// The failures of sealing, shared with status reports.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles(Mutex<State>);
 
-/// Places in the queue that planning leaves alone.
+/// Places in the queue that planning skips.
 #[derive(Clone, Debug, Default)]
 pub struct Excluded {
     places: Vec<Places>,
-    /// Ciphertext bytes of theirs.
+    /// Ciphertext bytes of their bodies.
     pub bytes: u64,
 }
 
 impl Excluded {
-    /// Whether the body in this place is left alone.
+    /// Whether the body in this place is skipped.
     #[must_use]
     pub fn contains(&self, place: u64) -> bool {
         self.places.iter().any(|places| places.contain(place))
     }
 
-    /// Whether nothing is left alone.
+    /// Whether nothing is skipped.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 }
 
-/// How long after so many tries in a row the next one comes.
+/// Returns the backoff after this many failed tries in a row.
 fn wait_after(tries: u32) -> Duration {
     let doubled = SEAL_RETRY.as_nanos().saturating_mul(1 << tries.saturating_sub(1).min(16));
     Duration::from_nanos(doubled).min(SEAL_RETRY_MAX)
@@ -103,7 +103,7 @@ impl Troubles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A set could not go on: it waits.
+    /// Records that a set could not go on and waits.
     pub(super) fn waits(
         &self,
         set: SetId,
@@ -119,8 +119,8 @@ impl Troubles {
         state.sets.insert(set, Trouble { tries, error, since, again, bytes, places });
     }
 
-    /// A set was given up; its bodies have new places in the queue. If they were given up before,
-    /// they wait longer.
+    /// Records that a set was given up and that its bodies have new places in the queue. If they
+    /// were given up before, they wait longer.
     pub(super) fn gave_up(
         &self,
         set: SetId,
@@ -143,13 +143,14 @@ impl Troubles {
         state.given_up.push(Trouble { tries, error, since, again, bytes, places });
     }
 
-    /// A set went all the way, or is no more.
+    /// Forgets a set that was finished or no longer exists.
     pub(super) fn went(&self, set: SetId) {
         self.lock().sets.remove(&set);
     }
 
-    /// All up to the place `until` that was not [`Self::excluded`] at this time is planned: bodies
-    /// that were given up before, and had waited by `now`, are among it; without a time all were.
+    /// Records that everything up to the place `until` that was not [`Self::excluded`] at this time
+    /// is planned. That includes bodies that were given up before and had waited by `now`; without
+    /// a time, all of them.
     pub(super) fn planned_all(&self, now: Option<Instant>, until: u64) {
         let waits = |of: &Trouble| now.is_some_and(|now| of.again > now);
         self.lock().given_up.retain(|of| waits(of) || of.places.last() > until);
@@ -165,16 +166,16 @@ impl Troubles {
         self.lock().given_up.iter().any(|trouble| trouble.again <= now)
     }
 
-    /// Whether so many wait that no more sets are begun: of what was given up only what still waits
-    /// at `now`, or nothing without a time.
+    /// Whether so many wait that no more sets may be started. Bodies that were given up count only
+    /// while they still wait at `now`, and never without a time.
     pub(super) fn is_full(&self, now: Option<Instant>) -> bool {
         let state = self.lock();
         let waits = |of: &&Trouble| now.is_some_and(|now| of.again > now);
         state.sets.len() + state.given_up.iter().filter(waits).count() >= SETS_WAITING_MAX
     }
 
-    /// What planning leaves alone: bodies of sets that wait, and at `now` those that were given up
-    /// a short time ago. Without a time only the former.
+    /// Returns what planning skips: bodies of sets that wait, and bodies that were given up and
+    /// still wait at `now`. Without a time only the former.
     pub(super) fn excluded(&self, now: Option<Instant>) -> Excluded {
         let state = self.lock();
         let given_up = state.given_up.iter().filter(|of| now.is_some_and(|now| of.again > now));
@@ -185,15 +186,15 @@ impl Troubles {
         }
     }
 
-    /// What the one that has waited longest waits for, if any does.
+    /// Returns the failure of the one that has waited longest, if any waits.
     pub(crate) fn first(&self) -> Option<String> {
         let state = self.lock();
         let all = state.sets.values().chain(&state.given_up);
         all.min_by_key(|trouble| trouble.since).map(|trouble| trouble.error.clone())
     }
 
-    /// For people and machines that watch, the oldest first; and how many sets were given up since
-    /// start.
+    /// Returns the failures for status reports, the oldest first, and how many sets were given up
+    /// since start.
     pub(crate) fn shown(&self, now: Instant) -> (Vec<SealTrouble>, u64) {
         let state = self.lock();
         let show = |set: Option<SetId>, trouble: &Trouble| SealTrouble {
@@ -253,18 +254,18 @@ mod tests {
         };
         assert_eq!(found(troubles.excluded(Some(now))), [3, 5, 20, 21, 24]);
         assert_eq!(troubles.excluded(Some(now)).bytes, 14);
-        // An order does not wait for what was given up; sets that are begun keep their bodies.
+        // An order does not wait for bodies that were given up; started sets keep their bodies.
         assert_eq!(found(troubles.excluded(None)), [3, 5]);
         let later = now + SEAL_RETRY;
         assert!(troubles.is_any_ripe(later) && !troubles.is_any_ripe(now));
         assert_eq!(found(troubles.excluded(Some(later))), [3, 5]);
-        // Given up once more, they wait twice as long.
+        // Given up again, they wait twice as long.
         troubles.gave_up(set(3), "bad", (WALL, now), (4, &[21, 24], vec![30..=31]));
         let (shown, replanned) = troubles.shown(now);
         assert_eq!((shown.len(), replanned), (2, 2));
         assert!(shown.iter().any(|of| of.set.is_none() && of.tries == 2));
         assert!(!troubles.is_any_ripe(later) && troubles.is_any_ripe(later + SEAL_RETRY));
-        // Given up behind what was to be planned, they were not among it.
+        // They were given up after what was planned, and so were not part of it.
         troubles.planned_all(None, 29);
         assert!(troubles.is_any_ripe(later + SEAL_RETRY));
         troubles.planned_all(Some(later + SEAL_RETRY), 31);
@@ -281,7 +282,7 @@ mod tests {
             troubles.waits(id, "disk", (WALL, now), (1, Arc::from([1])));
         }
         assert!(troubles.is_full(Some(now)) && troubles.is_full(None));
-        // What was given up stands in the way only as long as it waits, and of no order.
+        // Bodies that were given up block new sets only while they wait, and never an order.
         for number in 0..SETS_WAITING_MAX {
             let id = set(u8::try_from(number).unwrap());
             let place = number as u64;

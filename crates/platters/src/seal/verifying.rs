@@ -1,4 +1,4 @@
-//! Reading the platters of a set that was just written, and carrying them to their slots.
+//! Reads back the platters of a set that was just written, and brings them to their slots.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::rows::{self, PLATTERS, PlatterRow, SetRow, SetState};
 use crate::verify::{mismatch, track_count};
 use crate::{PlattersError, Result, library_driver, verification};
 
-/// What the verification of a set says.
+/// The verdict on a set.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Good,
-    /// What is wrong with it: it is to be written again.
+    /// It is defective, for this reason, and has to be written again.
     Scrap(PlattersError),
 }
 
-/// What is wrong with a platter that was read whole; unreadable tracks are not, for its set has
-/// them.
+/// Judges a platter that was read completely. Unreadable tracks are no defect, because the set can
+/// rebuild them.
 fn verdict(platter: PlatterId, report: &VerifyReport) -> Verdict {
     let wrong =
         |reason: String| Verdict::Scrap(PlattersError::PlatterUnreadable { platter, reason });
@@ -34,9 +34,9 @@ fn verdict(platter: PlatterId, report: &VerifyReport) -> Verdict {
 }
 
 impl Sealer {
-    /// Has every platter of the set carried to a read drive, read whole, and carried on to its
+    /// Has every platter of the set brought to a read drive, read completely, and brought on to its
     /// slot. The two go together, because a platter leaves the drive only for its slot; so each is
-    /// carried on, whatever became of the others.
+    /// brought on, whatever the result of the others.
     pub(super) fn verify(&self, set: SetId, row: &SetRow) -> Result<Verdict> {
         let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
         let slots = self.slots(&platters)?;
@@ -55,7 +55,8 @@ impl Sealer {
             carrying.push(self.library.store(platter, slot)?);
             let report = brought.and_then(|()| self.verifier.outcome(platter, &outcome));
             let verdict = report.and_then(|report| {
-                // Not waited for yet: what is found of the next platters shares its sync.
+                // Not awaited yet: the results of the next platters share the same sync (group
+                // commit).
                 noted.push(verification::note(&self.given, platter, &report)?);
                 let verdict = verdict(platter, &report);
                 let tracks = report.unreadable.iter().map(|track| track.get()).collect();

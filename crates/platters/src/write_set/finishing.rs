@@ -1,4 +1,4 @@
-//! Platters whose last byte was written: made durable and named while others are written.
+//! Platters whose last byte was written: synced and named while others are written.
 //!
 //! ```text
 //! write drives --whole--> queue (FINISHING_MAX) --> one thread: sync, then the name
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A platter gets its name when all of it is on stable storage, and a set is written when all of
-//! its names are as well. Before there is a name nobody asks whether its platter is whole; what a
-//! crash leaves is scrap.
+//! its names are as well. Without a name a platter is never assumed complete; what a crash leaves
+//! is discarded.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -16,15 +16,15 @@ use fulgurite_glass::Written;
 use crate::limits::FINISHING_MAX;
 use crate::{Given, PlatterFileSink, PlatterFiles, PlattersError, Result};
 
-/// A platter all of whose bytes were handed to the system.
+/// A platter whose bytes were all handed to the operating system.
 pub(super) type Whole = (Written, PlatterFileSink);
 
-/// Where write drives leave platters that they are done with.
+/// Where write drives hand over completed platters.
 #[derive(Clone, Debug)]
 pub(super) struct Finisher(SyncSender<Whole>);
 
 impl Finisher {
-    /// Leaves a platter to be synced and named; waits while too many are.
+    /// Queues a platter to be synced and named; blocks while too many are queued.
     pub(super) fn finish(&self, whole: Whole) -> Result<()> {
         self.0.send(whole).map_err(|_| PlattersError::Internal {
             what: "the thread that syncs platters ended".to_owned(),
@@ -32,7 +32,7 @@ impl Finisher {
     }
 }
 
-/// Does `work`, which leaves platters to be finished; returns when all of them have durable names.
+/// Runs `work`, which queues platters to be finished; returns when all of them have durable names.
 pub(super) fn with_finisher<T>(
     given: &Given,
     files: &PlatterFiles,
@@ -44,7 +44,7 @@ pub(super) fn with_finisher<T>(
         let finishing = scope.spawn(finish);
         let worked = work(&Finisher(queue));
         let died = || Err(PlattersError::Internal { what: "a write drive died".to_owned() });
-        // First, for it is why work found nobody that takes its platters.
+        // Checked first, because it explains why `work` could not hand over platters.
         finishing.join().unwrap_or_else(|_| died())?;
         worked
     })

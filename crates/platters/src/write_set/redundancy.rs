@@ -1,11 +1,11 @@
-//! The redundancy of a set, out of its information platters.
+//! The redundancy of a set, encoded from its information platters.
 //!
 //! ```text
 //! (track, column) 0, 2, 4 ...  one thread: read, check, encode --.
 //! (track, column) 1, 3, 5 ...  one thread: read, check, encode --+--> in order: their platters
 //! ```
 //!
-//! Each thread has one column at hand and one that waits to be taken, whatever the size of a set.
+//! Each thread holds one column and one that waits to be taken, whatever the size of a set.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -15,12 +15,12 @@ use super::{SetWriting, glass_error};
 use crate::limits::ENCODERS_MAX;
 use crate::{PlatterFileSource, PlattersError, Result};
 
-/// The information platters of a set by position, as far as there are any.
+/// The information platters of a set by position, where there are any.
 type Readers<'a> = [Option<&'a PlatterReader<PlatterFileSource>>];
 
 impl SetWriting<'_> {
-    /// Encodes so many tracks. `out` gets their columns in order: the user bytes of each redundancy
-    /// platter, one after the other, and how many those of one are.
+    /// Encodes this many tracks. `out` gets their columns in order: the user bytes of each
+    /// redundancy platter, one after the other, and the number of bytes per platter.
     pub(super) fn encode(
         &self,
         tracks: u32,
@@ -42,16 +42,16 @@ impl SetWriting<'_> {
                 queues.push(encoded);
             }
             let taken = take_all(geometry, all(), &queues, out);
-            // Whoever encodes still ends when nobody takes it.
+            // Encoders end when their queue is dropped.
             drop(queues);
             let died = || Err(PlattersError::Internal { what: "a write drive died".to_owned() });
             let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died()));
-            // First, for it is why a column did not come.
+            // Checked first, because it explains why a column did not come.
             ended.fold(Ok(()), Result::and).and(taken)
         })
     }
 
-    /// Encodes columns until nobody takes them any more.
+    /// Encodes columns until the queue is dropped.
     fn encode_some(
         &self,
         columns: impl Iterator<Item = (InformationTrack, Column)>,
@@ -70,7 +70,7 @@ impl SetWriting<'_> {
     }
 }
 
-/// The columns of so many tracks, in the order of a platter.
+/// Returns the columns of this many tracks, in the order of a platter.
 fn columns(geometry: &Geometry, tracks: u32) -> impl Iterator<Item = (InformationTrack, Column)> {
     let of = |track| geometry.set_columns().map(move |column| (track, column));
     (0..tracks).map(InformationTrack::new).flat_map(of)

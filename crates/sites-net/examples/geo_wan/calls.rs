@@ -1,4 +1,4 @@
-//! What is timed: puts and gets as the store makes them, in series, and their bytes alone.
+//! The measured operations: puts and gets by the store, the same in series, and the bytes alone.
 
 use bytes::Bytes;
 use fulgurite_geo_store::limits::BLOB_TRIES;
@@ -11,14 +11,14 @@ use object_store::{MultipartUpload as _, ObjectStoreExt as _, PutPayload};
 
 use crate::world::{Program, SITES};
 
-/// Data fragments, and those beside them.
+/// Number of data fragments and of parity fragments.
 const CODE: (u8, u8) = (2, 1);
 
 pub(crate) async fn put(program: &Program, key: &str, bytes: &Bytes) {
     program.store.put(&Path::from(key), PutPayload::from(bytes.clone())).await.unwrap();
 }
 
-/// Bytes first, the version when they are written.
+/// Puts the bytes first, and agrees on the version once they are written.
 pub(crate) async fn put_in_series(program: &Program, key: &str, bytes: &Bytes) {
     let mut upload = program.store.put_multipart(&Path::from(key)).await.unwrap();
     upload.put_part(PutPayload::from(bytes.clone())).await.unwrap();
@@ -30,13 +30,13 @@ pub(crate) async fn get(program: &Program, key: &str, bytes: &Bytes) {
     assert_eq!(got, *bytes);
 }
 
-/// Which version it is, and then its bytes.
+/// Finds the version first, and then gets its bytes.
 pub(crate) async fn get_in_series(program: &Program, key: &str, (alone, bytes): (&Alone, &Bytes)) {
     program.store.head(&Path::from(key)).await.unwrap();
     alone.get(program, bytes).await;
 }
 
-/// Fragments of an object of which no row tells.
+/// Fragments of an object without a row.
 pub(crate) struct Alone {
     number: u64,
 }
@@ -46,7 +46,7 @@ impl Alone {
         Self { number }
     }
 
-    /// The site of a fragment: another is the first for each object.
+    /// Returns the site of a fragment; each object starts at another site.
     fn site(&self, index: usize) -> usize {
         usize::try_from(self.number).unwrap().wrapping_add(index) % SITES
     }
@@ -73,7 +73,7 @@ impl Alone {
         }
     }
 
-    /// Codes the bytes and writes a fragment to each site.
+    /// Encodes the bytes and writes a fragment to each site.
     pub(crate) async fn put(&self, program: &Program, bytes: &Bytes) {
         let code = ChunkCode::new(CODE.0, CODE.1).unwrap();
         let writes = code.encode(bytes).into_iter().enumerate().map(|(index, payload)| {
@@ -89,7 +89,7 @@ impl Alone {
         try_join_all(writes).await.unwrap();
     }
 
-    /// Reads the two fragments that are nearest, and makes the bytes of them.
+    /// Reads the two nearest fragments and decodes the bytes.
     pub(crate) async fn get(&self, program: &Program, bytes: &Bytes) {
         let code = ChunkCode::new(CODE.0, CODE.1).unwrap();
         let near = nearest(program);
@@ -114,8 +114,8 @@ impl Alone {
     }
 }
 
-/// Tries a call again that may not have been done, as often as the store does: lines that lose
-/// packets break connections.
+/// Retries a call that may not have been executed, as often as the store does: packet loss breaks
+/// connections.
 async fn tried<T, F>(call: impl Fn() -> F) -> Result<T, BlobError>
 where
     F: Future<Output = Result<T, BlobError>>,
@@ -130,7 +130,7 @@ where
     done
 }
 
-/// The site that is nearest to a program's own, by how it answers.
+/// Returns the site nearest to a program's own, by its latency.
 fn nearest(program: &Program) -> usize {
     let sites = program.store.snapshot().sites;
     let others = (0..SITES).filter(|site| *site != program.site);

@@ -1,20 +1,20 @@
-//! How long objects over sites take that are far from each other: true packets, TCP, TLS, nodes
-//! and disks over distances that a switch of our own emulates. Printed as JSON, a line each.
+//! Measures the latency of objects over distant sites: real packets, TCP, TLS, nodes and disks over
+//! distances that our own switch emulates. Prints one line of JSON per measurement.
 //!
 //! ```text
 //! geo_wan may                                         whether the machine allows it
-//! geo_wan puts FULGURITE FOLDER BYTES ROUNDS A B C    as often from each site; A, B, C: round
+//! geo_wan puts FULGURITE FOLDER BYTES ROUNDS A B C    equally often from each site; A, B, C: round
 //!                                                     trips in ms between 0-1, 0-2 and 1-2
 //! geo_wan rough FULGURITE FOLDER BYTES ROUNDS A B C JITTER LOSS
-//!                                                     puts and gets over lines on which a packet
-//!                                                     takes up to JITTER of its way longer, and
-//!                                                     LOSS of all are lost
+//!                                                     puts and gets over lines that delay a packet
+//!                                                     by up to JITTER of its delay, and lose LOSS
+//!                                                     of all packets
 //! geo_wan down FULGURITE FOLDER BYTES ROUNDS A B C    with the farthest site cut off
-//! geo_wan met  FULGURITE FOLDER BYTES ROUNDS A B C    with 0.5 % of puts met by another's
+//! geo_wan met  FULGURITE FOLDER BYTES ROUNDS A B C    with a concurrent put for 0.5 % of puts
 //! ```
 //!
-//! Root is needed, `ip` and `/dev/net/tun`. FULGURITE is the program, whose `geo node` stands at
-//! each site. Not here: rates of lines, reordering.
+//! It needs root, `ip` and `/dev/net/tun`. FULGURITE is the binary, whose `geo node` runs at each
+//! site. Not here: line rates, reordering.
 
 #![expect(
     clippy::unwrap_used,
@@ -39,10 +39,10 @@ use calls::{Alone, get, get_in_series, put, put_in_series};
 use switch::{Lines, Switch, Ways};
 use world::{Program, SITES, World, rest, taken};
 
-/// Rounds that are made first, and not counted: connections are to be warm.
+/// Initial rounds that are not counted: they warm up the connections.
 const WARM: u64 = 4;
 
-/// What a measurement is of.
+/// Plan of a measurement.
 #[derive(Clone, Debug)]
 struct Plan {
     bytes: usize,
@@ -76,7 +76,7 @@ impl Plan {
         ]
     }
 
-    /// The same with a site that nobody reaches.
+    /// The same, with a site that is unreachable.
     fn ways_without(&self, site: usize) -> Ways {
         let mut ways = self.ways();
         for (from, row) in ways.iter_mut().enumerate() {
@@ -96,10 +96,10 @@ impl Plan {
     }
 }
 
-/// Times by what took them, in milliseconds.
+/// Times by kind, in milliseconds.
 type Times = BTreeMap<&'static str, Vec<f64>>;
 
-/// The median of some times, and that which nine of ten do not exceed.
+/// Returns the median and the 90th percentile.
 fn quantiles(times: &[f64]) -> [f64; 2] {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
@@ -110,12 +110,12 @@ fn medians(times: &Times) -> serde_json::Value {
     times.iter().map(|(name, times)| ((*name).to_owned(), json!(quantiles(times)[0]))).collect()
 }
 
-/// What a round times: everything, and where lines are rough what a put and a get cost.
+/// Kinds that a round measures: all of them or, on rough lines, only puts and gets.
 const ALL: &[&str] =
     &["alone", "put", "fast", "classic", "get alone", "get", "get series", "get again"];
 const ROUGH: &[&str] = &["alone", "put", "get alone", "get"];
 
-/// Bytes of fragments that a program wrote elsewhere, and rounds of its writes.
+/// Bytes of fragments that a program wrote at other sites, and rounds of its writes.
 fn moved(program: &Program) -> (u64, u64) {
     let snapshot = program.store.snapshot();
     let sites = snapshot.sites.iter().enumerate();
@@ -123,7 +123,7 @@ fn moved(program: &Program) -> (u64, u64) {
     (elsewhere.map(|(_, site)| site.bytes_written).sum(), snapshot.write_rounds)
 }
 
-/// One round of some kinds, in an order that turns with the rounds.
+/// Runs one round of some kinds, in an order that rotates with the rounds.
 async fn round(
     [fast, classic, cached]: [&Program; 3],
     (number, kinds): (u64, &[&'static str]),
@@ -156,19 +156,19 @@ async fn round(
             "get" => taken(get(fast, &last, object)).await.0,
             "get again" => {
                 get(cached, &last, object).await;
-                // What was read is kept when nobody waits for it any more.
+                // The fragments are cached in the background.
                 rest(50).await;
                 taken(get(cached, &last, object)).await.0
             }
             _ => taken(get_in_series(fast, &last, (&before, object))).await.0,
         };
         times.entry(kind).or_default().push(took);
-        // What was told on the way is there before the next one.
+        // Notifications arrive before the next operation.
         rest(20).await;
     }
 }
 
-/// Puts and gets of some kinds, from each site.
+/// Measures puts and gets of some kinds, from each site.
 fn puts(world: &World, plan: &Plan, kinds: &'static [&'static str]) {
     for site in 0..SITES {
         let of = |programs: &[Program]| programs[site].clone();
@@ -198,7 +198,7 @@ fn puts(world: &World, plan: &Plan, kinds: &'static [&'static str]) {
     }
 }
 
-/// Puts and gets while the farthest site is cut off, once that is known.
+/// Measures puts and gets while the farthest site is cut off, once that is detected.
 fn down(world: &World, plan: &Plan) {
     let program = world.fast[0].clone();
     let (rounds, object) = (plan.rounds, plan.object());
@@ -243,8 +243,8 @@ fn down(world: &World, plan: &Plan) {
     world.switch.set(plan.ways());
 }
 
-/// Puts of one program, of which every two hundredth is met by another's of the same object, in
-/// turn with puts that nobody meets.
+/// Measures puts of one program, of which every two hundredth contends with another program's put
+/// of the same object, alternating with puts without contention.
 fn met(world: &World, plan: &Plan) {
     let (first, second) = (world.fast[0].clone(), world.fast[1].clone());
     let object = plan.object();
@@ -252,7 +252,7 @@ fn met(world: &World, plan: &Plan) {
     let theirs = object.clone();
     world.begin(1, async move {
         while let Some(key) = asked.recv().await {
-            // It may come first or second, or be told that somebody else was faster.
+            // It may come first or second, or be refused because another was faster.
             put(&second, &key, &theirs).await;
         }
     });
@@ -263,7 +263,7 @@ fn met(world: &World, plan: &Plan) {
             if number == WARM {
                 times.clear();
             }
-            // Each is the first as often.
+            // Each comes first equally often.
             let order = if number % 2 == 0 { ["calm", "met"] } else { ["met", "calm"] };
             for kind in order {
                 let key = format!("{kind}/{}", number % 16);

@@ -1,14 +1,13 @@
-//! Networks that are far from each other, on one machine: a namespace for each site, in it a TUN
-//! device, and between the devices a switch that hands each packet on when its way has passed.
+//! Distant networks on one machine: a namespace for each site with a TUN device, and between the
+//! devices a switch that forwards each packet after its delay.
 //!
 //! ```text
 //! namespace of a site -- wan0 -- reader --> packets by due time --> writer -- wan0 -- another
 //! ```
 //!
-//! Distances are emulated, and if that is wanted jitter and loss; packets, TCP and whatever speaks
-//! it are real. What is not here: rates of lines and reordering. A packet that is late holds up
-//! those behind it, as in a queue. A pair without a delay is a partition, which is silent: packets
-//! vanish.
+//! Distances are emulated, and optionally jitter and loss; packets, TCP and the layers above are
+//! real. Not here: line rates and reordering. A late packet holds up those behind it, as in a
+//! queue. A pair of sites without a delay is partitioned: packets vanish without an error.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -24,39 +23,39 @@ use std::time::{Duration, Instant};
 use fulgurite_units::{Ratio, Seed};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Bytes of a packet, as between machines of most providers.
+/// Maximum size of a packet in bytes, as at most providers.
 const MTU: usize = 1500;
-/// Bytes of packets under way at most; more are dropped, as by a full router.
+/// Maximum bytes of packets in flight; more are dropped, as by a full router.
 const UNDER_WAY_MAX: usize = 64 << 20;
 
-/// One way between each two sites; none where nothing passes.
+/// Delay in one direction for each pair of sites; none if nothing passes.
 pub(crate) type Ways = Vec<Vec<Option<Duration>>>;
 
-/// What lines do to packets between sites, each for itself.
+/// What the lines between sites do to each packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lines {
-    /// Up to which share of its way a packet takes longer.
+    /// Maximum extra delay, as a share of the delay.
     pub(crate) jitter: Ratio,
     /// The chance that it is lost.
     pub(crate) loss: Ratio,
 }
 
-/// What became of packets.
+/// Packet counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     /// Bytes that left a site.
     pub(crate) sent: u64,
-    /// Packets of all sites that were dropped for want of room, and that lines lost.
+    /// Packets of all sites that were dropped by a full queue, and those that lines lost.
     pub(crate) dropped: u64,
     pub(crate) lost: u64,
 }
 
-/// The address of a site.
+/// Returns the address of a site.
 pub(crate) fn address(site: usize) -> String {
     format!("10.77.{}.1", site + 1)
 }
 
-/// A packet under way, the one that is due first the greatest.
+/// A packet in flight; the one that is due first is the greatest.
 type Packet = Reverse<(Instant, u64, usize, Vec<u8>)>;
 
 #[derive(Default)]
@@ -80,7 +79,7 @@ struct Shared {
     sent: Vec<AtomicU64>,
 }
 
-/// The networks and the switch between them. It ends with this.
+/// The networks and the switch between them. They end when this is dropped.
 pub(crate) struct Switch {
     names: Vec<String>,
     shared: Arc<Shared>,
@@ -88,7 +87,7 @@ pub(crate) struct Switch {
 }
 
 impl Switch {
-    /// Networks of as many sites as there are ways from.
+    /// Creates a network for each site.
     pub(crate) fn new(ways: Ways, lines: Lines) -> Result<Self, String> {
         let sites = ways.len();
         let shared = Arc::new(Shared {
@@ -114,7 +113,7 @@ impl Switch {
                 &["link", "set", "dev", "wan0", "mtu", &MTU.to_string(), "txqueuelen", "20000"],
                 &["link", "set", "dev", "wan0", "up"],
                 &["link", "set", "dev", "lo", "up"],
-                // As Linux has it by default; a namespace cannot choose it in another way.
+                // The default of Linux; a namespace has no other way to set it.
                 &["route", "replace", "10.77.0.0/16", "dev", "wan0", "congctl", "cubic"],
             ] {
                 ip(&[&["-netns", &name], words].concat())?;
@@ -122,7 +121,7 @@ impl Switch {
         }
         for (site, device) in devices.iter().enumerate() {
             let (device, shared) = (device.try_clone().map_err(text)?, Arc::clone(&made.shared));
-            // It ends with the process: a read of a device cannot be ended.
+            // It ends with the process: a read from a device cannot be interrupted.
             std::thread::spawn(move || take(site, device, &shared));
         }
         let shared = Arc::clone(&made.shared);
@@ -130,17 +129,17 @@ impl Switch {
         Ok(made)
     }
 
-    /// The namespace of a site.
+    /// Returns the namespace of a site.
     pub(crate) fn name(&self, site: usize) -> &str {
         &self.names[site]
     }
 
-    /// Other distances from now on.
+    /// Sets the delays from now on.
     pub(crate) fn set(&self, ways: Ways) {
         *self.shared.ways.lock().unwrap() = ways;
     }
 
-    /// What became of packets so far.
+    /// Returns the packet counters.
     pub(crate) fn counts(&self, site: usize) -> Counts {
         let (shared, of) = (&self.shared, |count: &AtomicU64| count.load(Ordering::Relaxed));
         let (dropped, lost) = (of(&shared.dropped), of(&shared.lost));
@@ -161,13 +160,13 @@ impl Drop for Switch {
     }
 }
 
-/// Does something in a namespace, on a thread of its own: whatever that starts is there as well.
+/// Runs `work` in a namespace, on its own thread: whatever it starts is in the namespace as well.
 pub(crate) fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     let enter = || -> std::io::Result<()> {
         let namespace = File::open(format!("/run/netns/{name}"))?;
         let network = Some(LinkNameSpaceType::Network);
         move_into_link_name_space(namespace.as_fd(), network)?;
-        // Connections are kept warm: what was sent lately says what may be sent.
+        // Keep connections warm: an idle connection keeps its congestion window.
         std::fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0")?;
         std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 33554432")?;
         std::fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 131072 33554432")
@@ -178,11 +177,11 @@ pub(crate) fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Re
     })
 }
 
-/// A new device of the network of this thread.
+/// Creates a device in this thread's network.
 fn device() -> std::io::Result<File> {
-    /// `TUNSETIFF` of Linux, of an `ifreq`: a name of 16 bytes and what kind it is.
+    /// Linux's `TUNSETIFF`, on an `ifreq`: a name of 16 bytes and the kind.
     const SET: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<i32>(b'T', 202);
-    /// Packets of IP without a header of the device (`IFF_TUN`, `IFF_NO_PI`).
+    /// IP packets without a device header (`IFF_TUN`, `IFF_NO_PI`).
     const KIND: u16 = 0x1001;
     let device = File::options().read(true).write(true).open("/dev/net/tun")?;
     let mut request = [0_u8; 40];
@@ -198,7 +197,7 @@ fn device() -> std::io::Result<File> {
     Ok(device)
 }
 
-/// Takes packets of a site and puts them on their ways.
+/// Reads the packets of a site and queues them.
 fn take(from: usize, mut device: File, shared: &Shared) {
     let mut random = Seed::new(7).child(&from.to_le_bytes()).stream();
     let Lines { jitter, loss } = shared.lines;
@@ -208,7 +207,7 @@ fn take(from: usize, mut device: File, shared: &Shared) {
             return;
         }
         let packet = &buffer[..length];
-        // Of IPv4 to 10.77.SITE.1.
+        // IPv4 to 10.77.SITE.1.
         let Some([4, .., site]) = packet.get(..19).map(|it| [it[0] >> 4, it[16], it[18]]) else {
             continue;
         };
@@ -228,7 +227,7 @@ fn take(from: usize, mut device: File, shared: &Shared) {
         }
         under_way.bytes += length;
         under_way.count += 1;
-        // Nothing overtakes on a way.
+        // No packet overtakes another on its way.
         let last = under_way.last.get(&(from, to));
         let due = last.map_or(due, |last| due.max(*last));
         under_way.last.insert((from, to), due);
@@ -242,7 +241,7 @@ fn take(from: usize, mut device: File, shared: &Shared) {
     }
 }
 
-/// Hands packets on when they are due.
+/// Forwards packets when they are due.
 fn hand_on(devices: &[File], shared: &Shared) {
     let mut under_way = shared.under_way.lock().unwrap();
     while !shared.is_over.load(Ordering::Relaxed) {
@@ -256,7 +255,7 @@ fn hand_on(devices: &[File], shared: &Shared) {
         let Some(Reverse((_, _, to, packet))) = under_way.packets.pop() else { continue };
         under_way.bytes -= packet.len();
         drop(under_way);
-        // A full queue drops it, as any would.
+        // A full queue drops the packet, as any would.
         let _ = (&devices[to]).write(&packet);
         under_way = shared.under_way.lock().unwrap();
     }
@@ -266,7 +265,7 @@ fn text(error: impl ToString) -> String {
     error.to_string()
 }
 
-/// Runs `ip`; what it said when it failed.
+/// Runs `ip`. The error is what it printed when it failed.
 fn ip(words: &[&str]) -> Result<(), String> {
     let done = Command::new("ip").args(words).stdin(Stdio::null()).output();
     let done = done.map_err(|error| format!("ip: {error}"))?;

@@ -1,5 +1,5 @@
-//! Three sites far from each other: at each a node over directories, two namespaces over them, and
-//! a program of each namespace at each site.
+//! Three distant sites: a node over directories at each, two namespaces over them, and a program of
+//! each namespace at each site.
 
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use crate::switch::{Lines, Switch, Ways, address, inside};
 
-/// Sites.
+/// Number of sites.
 pub(crate) const SITES: usize = 3;
 
 fn entropy() -> Entropy {
@@ -33,7 +33,7 @@ fn entropy() -> Entropy {
     })
 }
 
-/// An authority, and the files of who asks and who answers.
+/// A CA, and the certificate files of clients and nodes.
 struct Certificates(PathBuf);
 
 impl Certificates {
@@ -63,7 +63,7 @@ impl Certificates {
     }
 }
 
-/// A node that runs until this is gone.
+/// A node that runs until this is dropped.
 struct Node(Child);
 
 impl Drop for Node {
@@ -73,7 +73,7 @@ impl Drop for Node {
     }
 }
 
-/// A program at a site, and its stores past the protocol.
+/// A program at a site, and its blob stores, bypassing the protocol.
 #[derive(Clone)]
 pub(crate) struct Program {
     pub(crate) site: usize,
@@ -81,7 +81,7 @@ pub(crate) struct Program {
     pub(crate) blobs: Vec<Arc<dyn Blob>>,
 }
 
-/// Opens nodes, and keeps what it opened: whatever is measured uses the same connections.
+/// Opens nodes and keeps the opened stores, so that all measurements use the same connections.
 struct Kept {
     opener: Opener,
     blobs: Mutex<BTreeMap<usize, Arc<dyn Blob>>>,
@@ -111,14 +111,14 @@ impl OpenSites for Kept {
     }
 }
 
-/// All of it.
+/// Sites, nodes and programs.
 pub(crate) struct World {
     /// Programs whose writes begin with the fast round, and those that begin with promises.
     pub(crate) fast: Vec<Program>,
     pub(crate) classic: Vec<Program>,
-    /// Programs of the first kind that keep fragments of other sites.
+    /// Programs of the first kind with a cache of other sites' fragments.
     pub(crate) cached: Vec<Program>,
-    /// Where the programs of a site run.
+    /// Runtimes of the programs of each site.
     runtimes: Vec<Runtime>,
     _nodes: Vec<Node>,
     /// Last: programs and nodes end before their network.
@@ -126,7 +126,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Nodes of `binary`, with their directories in `folder`.
+    /// Starts nodes of `binary`, with their directories in `folder`.
     pub(crate) fn new(
         binary: &Path,
         folder: &Path,
@@ -174,11 +174,11 @@ impl World {
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
         let runtime = &self.runtimes[site];
-        // Not on this thread: it is in no site's network.
+        // Not on this thread: it is not in any site's network.
         runtime.block_on(runtime.spawn(work)).unwrap()
     }
 
-    /// Begins something at a site that ends with the runtime.
+    /// Starts a task at a site, which ends with the runtime.
     pub(crate) fn begin(&self, site: usize, work: impl Future<Output = ()> + Send + 'static) {
         self.runtimes[site].spawn(work);
     }
@@ -258,7 +258,7 @@ async fn program(site: usize, map: SiteMap, cache: Option<FragmentCache>) -> Pro
     Program { site, store, blobs }
 }
 
-/// How long something takes, in milliseconds.
+/// Returns how long something takes, in milliseconds.
 pub(crate) async fn taken<T>(of: impl Future<Output = T>) -> (f64, T) {
     let began = Instant::now();
     let done = of.await;

@@ -1,4 +1,4 @@
-//! Answers that are lost when the node has acted, and nodes that end in the middle.
+//! Answers that are lost after the node has acted, and nodes that stop in the middle of a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,18 +24,18 @@ fn at(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// A table that cuts the connections of whoever asks, when it has written and before it says so.
+/// A table that cuts the client's connections after a write and before its answer.
 #[derive(Clone)]
 struct Cutting {
     inner: MemoryTable,
     knife: Arc<watch::Sender<u64>>,
     is_armed: Arc<AtomicBool>,
     writes: Arc<AtomicU64>,
-    /// Where writes are held before anything is written, if they are.
+    /// Holds writes before anything is written, if it is shut.
     gate: Arc<Gate>,
 }
 
-/// What holds writes, and what became of them.
+/// Holds writes, and records what became of them.
 #[derive(Debug, Default)]
 struct Gate {
     is_shut: AtomicBool,
@@ -44,7 +44,7 @@ struct Gate {
     given_up: Notify,
 }
 
-/// Tells when a write that is held is given up.
+/// Signals when a held write is abandoned.
 struct Held<'a>(&'a Gate);
 
 impl Drop for Held<'_> {
@@ -69,7 +69,7 @@ impl Cutting {
     async fn cut(&self) {
         if self.is_armed.swap(false, Ordering::SeqCst) {
             self.knife.send_modify(|cuts| *cuts += 1);
-            // The answer has nowhere to go; the call is given up.
+            // The answer cannot be delivered; the call is abandoned.
             std::future::pending::<()>().await;
         }
     }
@@ -121,7 +121,7 @@ impl Stores for Cutting {
     }
 }
 
-/// A node behind a proxy, and the table that it serves.
+/// Starts a node behind a proxy, and returns them with the table that it serves.
 async fn cutting(world: &World) -> (fulgurite_sites_net::Node, Proxy, Cutting, Arc<dyn Table>) {
     let proxy = Proxy::new().await;
     let stores = Cutting {
@@ -169,13 +169,13 @@ async fn a_step_whose_answer_is_lost_is_done_once() {
         assert!(!stores.is_armed.load(Ordering::SeqCst), "the answer was lost");
         let accepted = row.accepted(Version(version)).unwrap();
         assert_eq!(accepted.value.id, WriteId(version.into()));
-        // The row that is answered is the one that was written before the answer was lost.
+        // The answer has the row that was written before the first answer was lost.
         let there = stores.inner.read(&key).await.unwrap().unwrap();
         assert_eq!(GeoRow::decode(&there.bytes).unwrap(), row);
         assert_eq!(stores.writes.load(Ordering::SeqCst), version);
     }
     assert_eq!(node.calls()["Step"], 10);
-    // Another value comes too late, and is told so in one trip.
+    // Another value comes too late, and is rejected in one round trip.
     let (verdict, _, trips) = ask(asked.beside().unwrap(), &key, &question(99, 5)).await;
     assert_eq!((verdict, trips), (Verdict::Rejected, 1));
     node.stop().await;
@@ -190,7 +190,7 @@ async fn a_write_whose_answer_is_lost_is_read_back() {
     let error = asked.cas(&key, Expect::Absent, "one".into()).await.unwrap_err();
     assert!(matches!(error, TableError::Unknown(_)), "{error}");
     assert_eq!(asked.read(&key).await.unwrap().unwrap().bytes, "one");
-    // By the loop that knows its own bytes again.
+    // By the loop that recognizes its own bytes.
     let rests = RuntimeRests::new(entropy());
     stores.is_armed.store(true, Ordering::SeqCst);
     let write = |_: Option<&[u8]>| Decision::Write(Bytes::from_static(b"two and a nonce"), ());
@@ -211,7 +211,7 @@ async fn a_node_that_stays_away_leaves_what_was_sent_unknown() {
     let error = beside.transact(&key, bytes.clone()).await.unwrap_err();
     assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
     assert_eq!(stores.writes.load(Ordering::SeqCst), 1);
-    // What could not be sent was not done.
+    // A query that could not be sent was not executed.
     let error = beside.transact(&at("o/another"), bytes.clone()).await.unwrap_err();
     assert!(matches!(error, TransactError::Unavailable { .. }), "{error}");
     assert_eq!(stores.inner.read(&at("o/another")).await, Ok(None));
@@ -235,7 +235,7 @@ async fn what_nobody_waits_for_any_more_the_node_gives_up() {
     }
     stores.gate.given_up.notified().await;
     stores.gate.is_shut.store(false, Ordering::SeqCst);
-    // The connection is as it was.
+    // The connection is still the same.
     let (verdict, _, trips) = ask(asked.beside().unwrap(), &key, &question(2, 1)).await;
     assert_eq!((verdict, trips), (Verdict::Ok, 1));
     assert_eq!((stores.writes.load(Ordering::SeqCst), node.calls()["Open"]), (1, 1));
@@ -263,8 +263,8 @@ async fn a_node_that_is_told_to_stop_ends_what_it_began() {
     assert_eq!((verdict, trips), (Verdict::Ok, 1));
 }
 
-/// Steps by several programs while the node ends and begins again, and connections are cut: each
-/// version has one value, and whoever was told that theirs was accepted is right.
+/// Several programs execute steps while the node stops and restarts, and connections are cut: each
+/// version has one value, and every program whose value was reported as accepted is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_go_on_over_nodes_that_end_and_begin() {
     const PROGRAMS: u128 = 4;
@@ -282,7 +282,7 @@ async fn steps_go_on_over_nodes_that_end_and_begin() {
                 let question = question(program, version);
                 loop {
                     let bytes = Bytes::from(question.encode());
-                    // What is unknown is asked again: the row says whether it was accepted.
+                    // After an unknown outcome, ask again: the row shows whether it was accepted.
                     let Ok(asked) = asked.beside().unwrap().transact(&key, bytes).await else {
                         continue;
                     };

@@ -1,4 +1,4 @@
-//! Nodes on real sockets of this machine.
+//! Tests of nodes on real sockets of this machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

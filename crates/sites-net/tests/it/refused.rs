@@ -1,4 +1,4 @@
-//! Who is not answered, and whom a program does not ask.
+//! Clients that a node refuses, and nodes that a client refuses.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn at(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// Why a table cannot be opened, for good.
+/// Returns why a table cannot be opened, permanently.
 async fn refusal(address: &str) -> String {
     let error = table(address, false).await.err().expect("it is refused");
     let OpenError::Stranger { what, .. } = &error else { panic!("{error}") };
@@ -28,16 +28,16 @@ async fn whoever_has_no_certificate_of_the_authority_is_not_answered() {
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let address = world.address(node.address(), "oslo.records");
     table(&address, true).await.unwrap();
-    // Somebody else's authority, which they believe themselves.
+    // A client of another CA, which it trusts itself.
     let other = Authority::new(&world.folder.path().join("other"));
     let mut files = other.issue("archive", ClientAuth);
     let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
     assert!(said.contains("is not believed") && said.contains("ca=FILE"), "{said}");
-    // They believe ours; the node does not believe them.
+    // It trusts our CA, but the node does not trust its certificate.
     files.ca = world.folder.path().join("authority/ca.pem");
     let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
     assert!(said.contains("refuses the certificate") && said.contains("cert=FILE"), "{said}");
-    // A certificate of a node is not one of somebody who asks.
+    // A certificate of a node is not valid for a client.
     let files = world.authority.issue("turin.records", ServerAuth);
     let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
     assert!(said.contains("refuses the certificate"), "{said}");
@@ -67,7 +67,7 @@ async fn without_a_certificate_or_tls_nothing_is_answered() {
     let error = stream.read_to_end(&mut heard).await.unwrap_err();
     assert!(error.to_string().contains("CertificateRequired"), "{error}");
     assert_eq!(heard, b"");
-    // Nor in plain text.
+    // Plain text is not answered either.
     let mut plain = TcpStream::connect(node.address()).await.unwrap();
     plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let mut heard = Vec::new();
@@ -87,7 +87,7 @@ async fn a_node_of_another_site_is_not_asked() {
     let error = blobs(&world.address(node.address(), "oslo.records"), true).await.err().unwrap();
     assert!(matches!(error, OpenError::Stranger { .. }), "{error}");
     assert!(node.calls().is_empty(), "{:?}", node.calls());
-    // Without a name it is the address that the certificate has to have.
+    // Without a name, the certificate must have the address.
     let said = refusal(&world.address(node.address(), "")).await;
     assert!(said.contains("127.0.0.1"), "{said}");
     node.stop().await;
@@ -101,7 +101,7 @@ async fn a_node_that_is_away_is_asked_again_with_each_call() {
     table(&world.address(socket, "oslo.records"), true).await.unwrap();
     node.stop().await;
     let address = world.address(socket, "oslo.records");
-    // It cannot make anything now.
+    // It cannot create anything now.
     let error = table(&address, true).await.err().unwrap();
     assert!(
         matches!(&error, OpenError::Table { source: TableError::Unavailable(_), .. }),
@@ -111,8 +111,8 @@ async fn a_node_that_is_away_is_asked_again_with_each_call() {
     let error = early.read(&at("a")).await.unwrap_err();
     assert!(matches!(&error, TableError::Unavailable(_)), "{error}");
     assert!(error.to_string().contains(&socket.to_string()), "{error}");
-    // Somebody who takes connections and says nothing is away as well, and is not waited for by
-    // everybody in turn.
+    // A server that accepts connections and never answers counts as unreachable as well, and
+    // concurrent callers do not wait for it one after the other.
     let _silent = tokio::net::TcpListener::bind(socket).await.unwrap();
     let asked = tokio::time::Instant::now();
     let key = at("a");

@@ -1,4 +1,4 @@
-//! A thousand strangers at a node: sessions that stand go on, and new ones begin.
+//! A thousand unauthenticated clients at a node: existing sessions go on, and new ones can start.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What every store has to do, over a node; and what a namespace over nodes costs.
+//! Conformance of stores behind a node, and the number of calls of a namespace over nodes.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ async fn a_node_does_what_every_store_has_to() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let address = world.address(node.address(), "oslo.records");
-    // Nothing is made unasked.
+    // Nothing is created without permission.
     let missing = table(&address, false).await.err().unwrap();
     assert!(matches!(missing, OpenError::Missing { what: "table", .. }), "{missing}");
     assert!(matches!(blobs(&address, false).await.err(), Some(OpenError::Missing { .. })));
@@ -50,7 +50,7 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let address = world.address(node.address(), "oslo.records");
     let blobs = blobs(&address, true).await.unwrap();
-    // More than a window, and not a multiple of a part.
+    // Longer than a window, and not a multiple of a part.
     let body: Bytes = (0..5_500_001_u32).flat_map(u32::to_le_bytes).collect();
     let put = (0..6).map(|number| {
         let (blobs, body) = (Arc::clone(&blobs), body.clone());
@@ -67,7 +67,7 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
         }
     });
     futures::future::join_all(got).await;
-    // Many blobs are told of in several messages.
+    // Many blobs are listed in several messages.
     for number in 0..300 {
         blobs.create(&at(&format!("g/{number}")), Bytes::from_static(b"x")).await.unwrap();
     }
@@ -79,8 +79,8 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
     node.stop().await;
 }
 
-/// Behind bytes that wait to be sent nothing is heard for longer than a connection may be silent
-/// that has nothing to send.
+/// A heartbeat queues behind bytes that wait to be sent, for longer than an idle connection may be
+/// silent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_line_is_none_that_is_cut() {
     const LINE: usize = 150_000;
@@ -108,7 +108,7 @@ async fn scans_of_long_rows_come_in_several_messages() {
     let rows: Vec<_> = table.scan(Some(&at("rows")), None).try_collect().await.unwrap();
     assert_eq!(rows.len(), 9);
     assert!(rows.iter().all(|(_, row)| row.bytes == long));
-    // A conflict with the longest row says what is there.
+    // A conflict with the longest row returns the current row.
     let error = table.cas(&at("rows/1"), Expect::Absent, long.clone()).await.unwrap_err();
     assert!(matches!(&error, TableError::Conflict(Some(row)) if row.bytes == long), "{error}");
     node.stop().await;
@@ -124,11 +124,11 @@ async fn what_a_node_does_not_serve_it_says() {
     table(&address, true).await.unwrap();
     let refused = blobs(&address, true).await.err().unwrap();
     assert!(matches!(refused, OpenError::NotServed { what: "blobs", .. }), "{refused}");
-    // A node of a node would be a trip more.
+    // A node in front of a node would add a round trip.
     let nodes = AddressedStores::new(opener(), Some(address.parse().unwrap()), None);
     assert!(matches!(nodes, Err(NodeError::Stores { .. })));
     assert!(AddressedStores::new(opener(), None, None).is_err());
-    // Who does not know nodes says so.
+    // An opener without support for nodes reports that.
     let plain = Opener::new(entropy(), []).table(&address.parse().unwrap(), true).await;
     assert!(plain.err().unwrap().to_string().contains("asks no nodes"));
     node.stop().await;
@@ -163,7 +163,7 @@ impl Sites {
         Self { nodes, store: store.await.unwrap() }
     }
 
-    /// Calls of each kind that came to all nodes.
+    /// Returns the number of calls of a kind at each node.
     fn calls(&self, call: &str) -> Vec<u64> {
         let count = |node: &Node| node.calls().get(call).copied().unwrap_or_default();
         self.nodes.iter().map(count).collect()
@@ -177,7 +177,7 @@ async fn a_step_is_one_trip() {
     let key = Path::from("an/object");
     let calls = || [sites.calls("Step"), sites.calls("Read"), sites.calls("Cas")];
     let quiet = async || {
-        // What is told afterwards is waited for by nobody.
+        // Nobody waits for the notifications that follow.
         let mut before = calls();
         loop {
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
@@ -194,8 +194,8 @@ async fn a_step_is_one_trip() {
     let more = |which: usize| -> Vec<u64> {
         after[which].iter().zip(&before[which]).map(|(after, before)| after - before).collect()
     };
-    // One to accept it and one to hear that it is decided, and a look at the nearest before that;
-    // no call of a table from here.
+    // A step to accept it and one to learn that it is decided, at each site, and a read of the
+    // nearest row first; no table call from here.
     assert_eq!(more(0).iter().sum::<u64>(), 7, "{:?}", more(0));
     assert!(more(0).iter().all(|count| (2..=3).contains(count)), "{:?}", more(0));
     assert_eq!((more(1), more(2)), (vec![0; 3], vec![0; 3]));
@@ -204,7 +204,7 @@ async fn a_step_is_one_trip() {
     let read = quiet().await;
     let more: Vec<u64> = read[0].iter().zip(&after[0]).map(|(now, before)| now - before).collect();
     assert!(more.iter().all(|count| *count <= 1) && more.iter().sum::<u64>() >= 2, "{more:?}");
-    // What the program counts as requests about rows are steps, each of them one trip.
+    // The row requests that the program counts are steps, one round trip each.
     let seen = sites.store.snapshot();
     let asked: Vec<u64> = seen.sites.iter().map(|site| site.row_requests).collect();
     assert_eq!(asked, sites.calls("Step"));

@@ -1,4 +1,4 @@
-//! An authority, nodes of it, and what stands before a node and can cut.
+//! A CA, nodes with its certificates, and a proxy in front of a node that can cut connections.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
-/// Bytes that come once in a process.
+/// Returns entropy that does not repeat within a process.
 pub(crate) fn entropy() -> Entropy {
     static DRAWN: AtomicU64 = AtomicU64::new(1);
     Entropy::new(|| {
@@ -27,7 +27,7 @@ pub(crate) fn entropy() -> Entropy {
     })
 }
 
-/// An authority of certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -46,7 +46,7 @@ impl Authority {
         Self { folder: folder.to_owned(), issuer, made: AtomicU64::new(0) }
     }
 
-    /// A certificate with this name, for this use.
+    /// Issues a certificate with this name, for this use.
     pub(crate) fn issue(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> TlsFiles {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let key = KeyPair::generate().unwrap();
@@ -60,7 +60,7 @@ impl Authority {
     }
 }
 
-/// What stands before a node, and can cut.
+/// A proxy in front of a node that can cut connections.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     target: Arc<Mutex<Option<SocketAddr>>>,
@@ -91,11 +91,11 @@ impl Proxy {
         Self { address, target, cuts: Arc::new(cuts) }
     }
 
-    /// What stands before `target` and passes on so many bytes a second, holding few itself.
+    /// Starts a proxy of `target` that forwards this many bytes per second, with a small buffer.
     pub(crate) async fn slow(target: SocketAddr, bytes_a_second: usize) -> Self {
         const PIECES_A_SECOND: usize = 20;
         let socket = TcpSocket::new_v4().unwrap();
-        // Connections take it over: what was sent waits at whoever sent it.
+        // Connections inherit it: data waits at its sender.
         socket.set_recv_buffer_size(4096).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(8).unwrap();
@@ -120,12 +120,12 @@ impl Proxy {
         Self { address, target: Arc::default(), cuts: Arc::new(cuts) }
     }
 
-    /// Connections go on to there from now on, or nowhere.
+    /// Sets where new connections are forwarded to; none: nowhere.
     pub(crate) fn aim(&self, target: Option<SocketAddr>) {
         *self.target.lock().unwrap() = target;
     }
 
-    /// Ends all connections that there are.
+    /// Cuts all current connections.
     pub(crate) fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
@@ -135,7 +135,7 @@ impl Proxy {
     }
 }
 
-/// Nodes and those who ask them, all of one authority.
+/// Nodes and their clients, all with certificates of one CA.
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) authority: Authority,
@@ -150,7 +150,7 @@ impl World {
         Self { folder, authority, client }
     }
 
-    /// Has stores served as `name`, where it is said or wherever there is room.
+    /// Serves stores as `name`, at a free port.
     pub(crate) async fn serve(&self, name: &str, stores: Arc<dyn Stores>) -> Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let files = self.authority.issue(name, ExtendedKeyUsagePurpose::ServerAuth);
@@ -159,7 +159,7 @@ impl World {
         Node::start(NodeOptions { listener, tls, stores, entropy: entropy() }).unwrap()
     }
 
-    /// Stores in a directory of this world.
+    /// Returns stores in a directory of this world.
     pub(crate) fn directory(&self, name: &str) -> Arc<dyn Stores> {
         let place = Address::of_directory(&self.folder.path().join(name)).unwrap();
         let stores =
@@ -167,7 +167,7 @@ impl World {
         Arc::new(stores.unwrap())
     }
 
-    /// The address of a node, asked with these files.
+    /// Returns the address of a node, with these client files.
     pub(crate) fn with(&self, at: SocketAddr, name: &str, files: &TlsFiles) -> String {
         let TlsFiles { ca, certificate, key } = files;
         let (ca, cert, key) = (ca.display(), certificate.display(), key.display());
@@ -179,7 +179,7 @@ impl World {
     }
 }
 
-/// What opens nodes as another program would.
+/// Returns an opener of nodes, as in another program.
 pub(crate) fn opener() -> Opener {
     Opener::new(entropy(), []).with_nodes(Arc::new(NetNodes::new(entropy())))
 }

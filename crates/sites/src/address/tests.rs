@@ -1,5 +1,5 @@
-//! Addresses, right and wrong. What is wrong is said with its place and a remedy, and without what
-//! may be a secret.
+//! Valid and invalid addresses. Errors name the place and a remedy, and show nothing that may be a
+//! secret.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ fn addresses_are_read_and_shown_as_they_are() {
     ] {
         let address: Address = text.parse().unwrap();
         assert_eq!(address.to_string().parse(), Ok(address.clone()));
-        // Brackets are written in another way.
+        // Brackets are percent-encoded.
         assert_eq!(address.to_string().replace("%5B::1%5D", "[::1]"), text);
         assert_eq!(format!("{address:?}"), format!("Address({address})"));
     }
@@ -35,7 +35,7 @@ fn addresses_are_read_and_shown_as_they_are() {
     assert_eq!(address.option("table"), Some("rows"));
 }
 
-/// What is said of texts that are no addresses, which shows nothing that is called a secret.
+/// Returns the errors for invalid addresses, and checks that they show no secret.
 fn said(texts: &[&str]) -> String {
     let mut said = String::new();
     for text in texts {
@@ -43,7 +43,7 @@ fn said(texts: &[&str]) -> String {
         assert!(!error.to_string().contains("SECRET"), "{error}");
         let AddressError { place, what, remedy } = error;
         writeln!(said, "{:.40}", text.replace("SECRET", "...")).unwrap();
-        // As much of them as fits a line.
+        // As much of the error as fits on a line.
         writeln!(said, "    {place}: {what:.60}\n    {remedy:.80}").unwrap();
     }
     said

@@ -1,8 +1,9 @@
 //! Blobs in a bucket or a directory.
 //!
-//! A directory that is not mounted is empty and says of every blob that there is none. So there a
-//! mark is looked for, before and after what is believed: it may be away for a moment. Buckets say
-//! themselves when they are gone, but only to a GET: a HEAD has no body to say it in.
+//! A directory that is not mounted is empty and reports every blob as absent. So a directory has a
+//! marker file, which is checked before and after absence is believed: the directory may be missing
+//! for a moment only. Buckets report themselves that they are gone, but only to a GET: a HEAD has
+//! no body to report it in.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,34 +23,34 @@ use crate::blob::{Blob, BlobMeta};
 use crate::limits::BLOB_BYTES_MAX;
 use crate::{BlobError, Cause, Key};
 
-/// Behind the key of a blob, as behind that of a row.
+/// Suffix of the object names of blobs, as of rows.
 const SUFFIX: char = '!';
-/// The object that says that blobs are here.
+/// Marker object: blobs are stored here.
 const MARK: &str = "fulgurite-blobs";
-/// What is said when it is missing.
+/// Error text if it is missing.
 const NO_MARK: &str = "the mark of the place where blobs are is not there: is it mounted?";
 
-/// Blobs in a bucket, or in whatever `object_store` has.
+/// Blobs in a bucket, or in any `object_store`.
 #[derive(Clone, Debug)]
 pub struct BucketBlobs {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// Whether nothing is believed to be absent unless the mark is there.
+    /// Whether absence is only believed while the marker exists.
     is_marked: bool,
 }
 
 impl BucketBlobs {
-    /// The blobs below `prefix`. The store has to have retries off.
+    /// Creates a blob store below `prefix`. The store's own retries must be off.
     #[must_use]
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
         Self { store, prefix, is_marked: false }
     }
 
-    /// The same in a place that may be empty by mistake: a mark says that it is the right one. It
-    /// is made if `may_create`.
+    /// The same for a place that may be empty by mistake: a marker shows that it is the right one.
+    /// It is created if `may_create`.
     ///
     /// # Errors
-    /// [`BlobError::NotFound`] when there is none, and others.
+    /// [`BlobError::NotFound`] if the marker is missing, and others.
     pub async fn marked(self, may_create: bool) -> Result<Self, BlobError> {
         if may_create {
             let options = PutOptions::from(PutMode::Create);
@@ -71,7 +72,7 @@ impl BucketBlobs {
         Path::from(format!("{}/{key}{SUFFIX}", self.prefix))
     }
 
-    /// What is known of an object, unless it is no blob.
+    /// Returns the metadata of an object, unless it is not a blob.
     fn meta(&self, meta: &ObjectMeta) -> Option<BlobMeta> {
         let path = meta.location.as_ref().strip_prefix(self.prefix.as_ref())?;
         let key = Key::new(path.trim_start_matches('/').strip_suffix(SUFFIX)?).ok()?;
@@ -90,7 +91,8 @@ impl BucketBlobs {
             Err(BlobError::NotFound) if self.is_marked => {}
             answer => return answer,
         }
-        // The place may have been away just then: what is absent is so between two looks.
+        // The place may have been missing just then: absence needs the marker before and after the
+        // read.
         self.look_for_mark().await?;
         let again = get().await;
         if matches!(again, Err(BlobError::NotFound)) {
@@ -99,7 +101,7 @@ impl BucketBlobs {
         again
     }
 
-    /// Whether the place is the right one, where that may be another.
+    /// Checks the marker, if the place has one.
     async fn look_for_mark(&self) -> Result<(), BlobError> {
         if self.is_marked && self.store.head(&self.mark()).await.is_err() {
             return Err(BlobError::Unavailable(Cause::new(NO_MARK)));
@@ -107,8 +109,8 @@ impl BucketBlobs {
         Ok(())
     }
 
-    /// Whether what was just written is where it is read from: a directory that goes away while it
-    /// is written to is made anew, beside the disk that is not mounted.
+    /// Checks that what was just written can be read back. If a directory disappears during a
+    /// write, it is recreated next to the disk that is not mounted.
     async fn is_in_place(&self, key: &Key) -> Result<(), BlobError> {
         let looked = match self.look_for_mark().await {
             Ok(()) if self.is_marked => self.store.head(&self.path(key)).await.is_ok(),
@@ -118,8 +120,7 @@ impl BucketBlobs {
         if looked { Ok(()) } else { Err(BlobError::Unknown(Cause::new(what))) }
     }
 
-    /// An error of a read of a part: stores refuse a part that begins behind the end in ways of
-    /// their own.
+    /// Refines the error of a range read: stores report a range past the end in different ways.
     async fn is_short(&self, key: &Key, range: &Range<u64>, error: BlobError) -> BlobError {
         if !matches!(error, BlobError::Unavailable(_)) {
             return error;
@@ -157,7 +158,7 @@ impl Blob for BucketBlobs {
             Err(error) => told::of_blob(&error),
         };
         if error == BlobError::NotFound {
-            // A put does not miss its object: it is the place that is missing.
+            // A put cannot miss its object, so the bucket itself is missing.
             return Err(BlobError::Unavailable(Cause::new("the bucket is not there")));
         }
         if error != BlobError::Exists {
@@ -166,7 +167,7 @@ impl Blob for BucketBlobs {
         match self.is_same(key, &body).await {
             Ok(true) => self.is_in_place(key).await,
             Ok(false) => Err(BlobError::Exists),
-            // Another write was on its way and did not land, or it was removed since.
+            // Another write was in flight and was not applied, or the blob was removed since.
             Err(BlobError::NotFound) => {
                 let what = "it was there and is not: another write is on its way";
                 Err(BlobError::Unavailable(Cause::new(what)))
@@ -202,7 +203,7 @@ impl Blob for BucketBlobs {
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let answer = match self.ask(key, options).await {
-            // Asked again in a way that can be answered with a reason.
+            // Ask again with a GET, which can return a reason.
             Err(BlobError::NotFound) if !self.is_marked => {
                 self.ask(key, GetOptions::default()).await?
             }
@@ -218,7 +219,7 @@ impl Blob for BucketBlobs {
             Err(BlobError::NotFound) => {}
             done => return done,
         }
-        // As with a read: it may have been away.
+        // As for a read: the place may have been missing.
         self.look_for_mark().await?;
         match delete().await {
             Err(BlobError::NotFound) => self.look_for_mark().await,

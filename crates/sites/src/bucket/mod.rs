@@ -1,9 +1,8 @@
-//! Tables and blobs in any bucket that `object_store` speaks with: S3, Azure, Google, memory.
+//! Tables and blobs in any bucket that `object_store` supports: S3, Azure, Google, memory.
 //!
-//! A row is an object, its tag the store's `ETag` or generation, and a write is a conditional put.
-//! Retries of `object_store` are off: a put that it repeats may be refused for having landed the
-//! first time. A store that takes conditions and does not obey them is found by the doctor, not
-//! here.
+//! A row is an object, its tag is the store's `ETag` or generation, and a write is a conditional
+//! put. Retries of `object_store` are off: a repeated put may be refused because the first one was
+//! applied. A store that accepts conditions but ignores them is detected by the doctor, not here.
 
 mod blobs;
 mod statuses;
@@ -25,8 +24,9 @@ use crate::{Expect, Key, Row, Table, TableError, Tag};
 pub use blobs::BucketBlobs;
 pub use statuses::Statuses;
 
-/// Behind the key of a row. It is before all letters of keys, so that rows are listed in the order
-/// of keys, and no row has the name of a folder where a bucket is one of files.
+/// Suffix of the object names of rows. It sorts before all characters of keys, so that rows are
+/// listed in the order of keys, and no row has the name of a folder in a bucket that is backed by
+/// files.
 const SUFFIX: char = '!';
 
 /// A table in a bucket.
@@ -37,8 +37,8 @@ pub struct BucketTable {
 }
 
 impl BucketTable {
-    /// The table whose rows are below `prefix`. The store has to have retries off, and conditional
-    /// puts by `ETag` or generation on.
+    /// Creates a table of the rows below `prefix`. The store's own retries must be off, and
+    /// conditional puts by `ETag` or generation on.
     #[must_use]
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
         Self { store, prefix }
@@ -48,7 +48,7 @@ impl BucketTable {
         Path::from(format!("{}/{key}{SUFFIX}", self.prefix))
     }
 
-    /// The key of an object, unless it is no row.
+    /// Returns the key of an object, unless it is not a row.
     fn key(&self, path: &Path) -> Option<Key> {
         let path = path.as_ref().strip_prefix(self.prefix.as_ref())?;
         Key::new(path.trim_start_matches('/').strip_suffix(SUFFIX)?).ok()
@@ -129,7 +129,7 @@ impl Table for BucketTable {
             },
         );
         let rows = keys.map_ok(move |key| async move {
-            // Gone since it was listed, if nothing.
+            // If it is missing, it was removed after the listing.
             Ok(self.fetch(&key).await?.map(|row| (key, row)))
         });
         let rows = rows.try_buffered(ROWS_AT_ONCE);
@@ -137,8 +137,8 @@ impl Table for BucketTable {
     }
 }
 
-/// What the store says of an image of a row. Google's conditions take the version, the others the
-/// `ETag`; the two are parted by a byte that neither has.
+/// Returns the tag of an image of a row. Google's conditions use the version, the others the
+/// `ETag`; a byte that neither contains separates the two.
 fn tag(e_tag: Option<String>, version: Option<String>) -> Tag {
     Tag::new(format!("{}\n{}", e_tag.unwrap_or_default(), version.unwrap_or_default()))
 }

@@ -1,7 +1,8 @@
-//! Answers of a bucket whose meaning `object_store` keeps to itself, as errors that it passes on.
+//! Turns HTTP error statuses that `object_store` hides into errors that it passes through.
 //!
-//! Of an answer like 503 it makes an error of its own, of a type that nobody can ask for the
-//! status. So the answer is made an error before it gets it; what it does ask for passes.
+//! `object_store` maps a status such as 503 to an error type of its own that does not expose the
+//! status. So the response becomes an error before `object_store` sees it; statuses that it handles
+//! itself pass.
 
 use std::time::Duration;
 
@@ -15,11 +16,11 @@ use object_store::client::{
 
 use crate::limits::REASON_BYTES_MAX;
 
-/// Makes connections of which every answer that `object_store` knows no error for is one.
+/// HTTP connector that turns every response with a status unknown to `object_store` into an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Statuses;
 
-/// An answer with a status that is an error.
+/// A response with an error status.
 #[derive(Debug, thiserror::Error)]
 #[error("the store answered {status}: {text}")]
 pub(crate) struct Status {
@@ -28,7 +29,7 @@ pub(crate) struct Status {
     text: String,
 }
 
-/// Statuses that `object_store` has an error for.
+/// Statuses that `object_store` maps to an error.
 const KNOWN: [u16; 6] = [304, 401, 403, 404, 409, 412];
 
 impl HttpConnector for Statuses {
@@ -50,11 +51,11 @@ impl HttpService for Passing {
         }
         let seconds = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let wait = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
-        // What is longer is no reason.
+        // A longer body is not an error text.
         let body = Limited::new(answer.into_body(), REASON_BYTES_MAX).collect().await;
         let body = body.map(|body| body.to_bytes()).unwrap_or_default();
         let text = String::from_utf8_lossy(&body).into_owned();
-        // Of a kind that is never tried again.
+        // Of a kind that is never retried.
         Err(HttpError::new(HttpErrorKind::Unknown, Status { status, wait, text }))
     }
 }

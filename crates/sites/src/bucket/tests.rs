@@ -1,4 +1,4 @@
-//! Answers of HTTP servers as errors: which of them say that nothing happened.
+//! Maps the responses of HTTP servers to errors: which of them mean that nothing happened.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,13 +14,13 @@ use crate::{Blob as _, BlobError};
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Says(u16, &'static str),
-    /// It reads the request and closes.
+    /// It reads the request and closes the connection.
     Closes,
-    /// It says nothing.
+    /// It never answers.
     Hangs,
 }
 
-/// A bucket whose server does so, and how many requests came.
+/// Returns a bucket whose server behaves so, and the number of requests received.
 async fn bucket(answer: Answer) -> (Arc<dyn ObjectStore>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -64,7 +64,7 @@ fn store(port: u16) -> Arc<dyn ObjectStore> {
     Arc::new(store.build().unwrap())
 }
 
-/// The error as a word.
+/// Returns the error as a word.
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is no word here is another")]
 fn word(error: &TableError) -> &'static str {
     match error {
@@ -82,7 +82,7 @@ fn word(error: &TableError) -> &'static str {
 async fn every_answer_says_whether_it_happened() {
     use Answer::{Closes, Hangs, Says};
     let cases = [
-        // Of a create, of an update, of a read; then of a blob that is read.
+        // Results of a create, of an update, of a read; then of the read of a blob.
         (Says(412, ""), ["conflict", "conflict", "unavailable"]),
         (
             Says(409, "<Code>ConditionalRequestConflict</Code>"),
@@ -110,7 +110,7 @@ async fn every_answer_says_whether_it_happened() {
         let asked_before = asked.load(Ordering::SeqCst);
         assert_eq!(asked_before, 1, "{answer:?}: nothing is tried again");
         let (update, read) = if matches!(answer, Hangs) {
-            // Its one connection is taken for good.
+            // Its only connection stays occupied.
             (create.clone(), TableError::Unavailable(crate::Cause::new("as above")))
         } else {
             let update = table.cas(&key, old, "row".into()).await.unwrap_err();

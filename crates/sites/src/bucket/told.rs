@@ -1,9 +1,9 @@
-//! Errors of `object_store` as ours: whether it happened or not.
+//! Maps errors of `object_store` to ours: whether the call had an effect.
 //!
-//! | what it says | of a write | of a read |
+//! | error | of a write | of a read |
 //! | --- | --- | --- |
 //! | exists, precondition, 409 | conflict | - |
-//! | not found | unavailable: the bucket is gone | absent, unless it is the bucket |
+//! | not found | unavailable: bucket is gone; update: conflict | absent, unless it is the bucket |
 //! | denied | denied | denied |
 //! | connection refused, name unknown | unavailable | unavailable |
 //! | 429, 503 with `SlowDown` | throttled | throttled |
@@ -11,8 +11,8 @@
 //! | other 4xx | unavailable: refused before anything changed | unavailable |
 //! | 5xx, resets, timeouts, anything else | unknown | unavailable |
 //!
-//! S3's 409 says that another write of the row is on its way. Nothing was written, and what is
-//! there has to be looked at again, as after any conflict.
+//! S3's 409 means that another write of the row is in flight. Nothing was written, and the row must
+//! be read again, as after any conflict.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -24,14 +24,14 @@ use object_store::client::{HttpError, HttpErrorKind};
 use super::statuses::Status;
 use crate::{BlobError, Cause, TableError};
 
-/// Beginnings of what stores say when not the object is missing but all of it.
+/// Error prefixes of stores that mean that the whole bucket is missing, not just the object.
 const GONE: [&str; 4] =
     ["NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "bucket does not exist"];
 
-/// What `object_store` says of a tag without what it sends.
+/// Errors of `object_store` for a tag of another store, raised before it sends anything.
 const FOREIGN: [&str; 2] = ["ETag required for conditional", "Version required for conditional"];
 
-/// What an error means, of whatever.
+/// Meaning of an error, of any call.
 enum Meaning {
     Conflict,
     Absent,
@@ -65,7 +65,7 @@ fn meaning(error: &Error) -> Meaning {
     }
 }
 
-/// Looks for what the connection said.
+/// Finds the meaning in the errors of the connection.
 fn of_transport(error: &Error) -> Meaning {
     let mut source = error.source();
     let mut meaning = Meaning::Unknown;
@@ -80,7 +80,7 @@ fn of_transport(error: &Error) -> Meaning {
         }
         source = cause.source();
     }
-    // A tag that another kind of store gave is no tag of a row here. Nothing was asked.
+    // A tag of another kind of store never matches a row here. No request was sent.
     if FOREIGN.iter().any(|foreign| error_chain(error).contains(foreign)) {
         return Meaning::Conflict;
     }
@@ -92,7 +92,7 @@ fn of_status(status: &Status) -> Meaning {
         429 => Meaning::Throttled(status.wait),
         503 if status.to_string().contains("SlowDown") => Meaning::Throttled(status.wait),
         501 => Meaning::Unsupported,
-        // The server waited in vain for the rest of the request.
+        // The server timed out waiting for the rest of the request.
         408 => Meaning::Unknown,
         400..=499 => Meaning::Refused,
         _ => Meaning::Unknown,
@@ -103,7 +103,7 @@ fn cause(error: &Error) -> Cause {
     Cause::new(error_chain(error))
 }
 
-/// Of a write of a row.
+/// Maps the error of a row write.
 pub(super) fn of_write(error: &Error) -> TableError {
     match meaning(error) {
         Meaning::Conflict => TableError::Conflict(None),
@@ -117,7 +117,7 @@ pub(super) fn of_write(error: &Error) -> TableError {
     }
 }
 
-/// Of a read: what is not known did not happen either.
+/// Maps the error of a read: an unknown outcome counts as not done.
 pub(super) fn of_read(error: &Error) -> TableError {
     if matches!(meaning(error), Meaning::Conflict) {
         return TableError::Unavailable(cause(error));
@@ -125,12 +125,12 @@ pub(super) fn of_read(error: &Error) -> TableError {
     of_write(error).of_read()
 }
 
-/// Of a read of one row: whether it says that there is none.
+/// Maps the error of a row read: whether it states that the row does not exist.
 pub(super) fn absent(error: &Error) -> Result<(), TableError> {
     if matches!(meaning(error), Meaning::Absent) { Ok(()) } else { Err(of_read(error)) }
 }
 
-/// Of a call about a blob.
+/// Maps the error of a blob call.
 pub(super) fn of_blob(error: &Error) -> BlobError {
     match meaning(error) {
         Meaning::Conflict => BlobError::Exists,
@@ -144,7 +144,7 @@ pub(super) fn of_blob(error: &Error) -> BlobError {
     }
 }
 
-/// Of a read of a blob.
+/// Maps the error of a blob read.
 pub(super) fn of_blob_read(error: &Error) -> BlobError {
     of_blob(error).of_read()
 }

@@ -1,5 +1,4 @@
-//! The files of a table in a directory: how a row is read, replaced and removed by who has its
-//! lock.
+//! Files of a table in a directory: how the holder of a row's lock reads, replaces and removes it.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -14,31 +13,31 @@ use crate::{Cause, Key, OpenError, Row, TableError};
 
 const MARK: &str = "fulgurite-table";
 const MARK_TEXT: &str = "fulgurite table 1\n";
-/// Behind the last segment of a key, and before all letters of keys: so the files of a folder are
-/// in the order of keys, and no row has the name of a folder.
+/// Suffix of a row's file name. It sorts before all characters of keys, so that files are in the
+/// order of keys and no row has the name of a folder.
 pub(super) const SUFFIX: char = '!';
 
-/// A step of a change of a row.
+/// A step in changing a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DirectoryStep {
-    /// Folders of the row are made.
+    /// The folders of the row are created.
     MakeFolders,
     /// Its new image is written.
     WriteImage,
-    /// The image is synced.
+    /// The image is fsynced.
     SyncImage,
-    /// The lock file gets its key.
+    /// The row's key is written to the lock file.
     OpenChange,
     /// The image is renamed over the row, or the row is removed.
     Rename,
-    /// The folders are synced.
+    /// The folders are fsynced.
     SyncFolders,
-    /// The lock file is emptied.
+    /// The lock file is truncated.
     CloseChange,
 }
 
 impl DirectoryStep {
-    /// All of them, in their order.
+    /// All steps, in order.
     pub const ALL: [Self; 7] = [
         Self::MakeFolders,
         Self::WriteImage,
@@ -50,12 +49,12 @@ impl DirectoryStep {
     ];
 }
 
-/// Asked before each step of a change; the step fails as it says.
+/// A hook that runs before each step of a change; the step fails with its error.
 #[derive(Clone)]
 pub struct Obstacle(Arc<dyn Fn(DirectoryStep) -> io::Result<()> + Send + Sync>);
 
 impl Obstacle {
-    /// What is asked.
+    /// Creates a hook.
     #[must_use]
     pub fn new(asked: impl Fn(DirectoryStep) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(asked))
@@ -108,25 +107,25 @@ impl Files {
         &self.root
     }
 
-    /// The folder in which rows are.
+    /// Returns the folder of all rows.
     pub(super) fn rows(&self) -> PathBuf {
         self.root.join("rows")
     }
 
-    /// The row's file.
+    /// Returns the path of a row's file.
     fn path(&self, key: &Key) -> PathBuf {
         let mut path = self.rows().join(key.as_str()).into_os_string();
         path.push(SUFFIX.to_string());
         path.into()
     }
 
-    /// The row as it is.
+    /// Reads the row.
     pub(super) fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
         let path = self.path(key);
         let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         let mut opened = File::open(&path);
-        // A folder of the row is not there, either, or the whole directory was away just then: what
-        // is absent is so between two looks at the mark.
+        // Either a folder of the row is missing, or the whole directory was just then: absence
+        // needs the marker before and after the read.
         if opened.as_ref().is_err_and(absent) {
             self.look_for_mark()?;
             opened = File::open(&path);
@@ -144,18 +143,18 @@ impl Files {
         decode(key, &bytes).map(Some).map_err(damaged)
     }
 
-    /// Ends a change that its process did not end: what is visible becomes durable.
+    /// Completes a change that its process did not: makes the visible row durable.
     pub(super) fn settle(&self, guard: &Guard) -> Result<(), TableError> {
         if guard.is_settled()? {
             return Ok(());
         }
         let key = guard.open_change().map_err(|error| away(&error))?;
         let key = String::from_utf8(key).ok().and_then(|key| Key::new(key).ok());
-        // A name that is cut was cut by a power failure, after which what is there is durable.
+        // A truncated key was cut by a power failure; after that, whatever exists is durable.
         if let Some(key) = key {
             match self.read(&key) {
                 Ok(Some(row)) => self.replace(guard, &key, &row).map_err(TableError::of_read)?,
-                // A damaged row stays so; others that share its lock go on.
+                // A damaged row stays damaged; other rows that share its lock go on.
                 Ok(None) | Err(TableError::Corrupt(_)) => {
                     self.sync_folders(&key).map_err(|error| away(&error))?;
                 }
@@ -165,24 +164,26 @@ impl Files {
         guard.end().map_err(|error| away(&error))
     }
 
-    /// Writes a row. An error is definite until the rename.
+    /// Writes a row. Until the rename, an error means that nothing changed.
     pub(super) fn replace(&self, guard: &Guard, key: &Key, row: &Row) -> Result<(), TableError> {
         let image = self.root.join("new").join(stripe_name(guard.stripe()));
         let written = self.write_image(&image, key, row);
         if let Err(error) = written {
-            // Whoever comes next writes over it; it only takes room, which may be what is lacking.
+            // The next write would overwrite it, but it takes up space, which may be what is
+            // missing.
             let _ = fs::remove_file(&image);
             return Err(away(&error));
         }
         self.change(guard, key, |path| fs::rename(&image, path))
     }
 
-    /// Whether the directory is there, and is the table.
+    /// Checks that the directory exists and is the table.
     pub(super) fn look_for_mark(&self) -> Result<(), TableError> {
         fs::metadata(self.root.join(MARK)).map(drop).map_err(|error| away(&error))
     }
 
-    /// Makes the folders of a row, but none above: a directory that is away is not made anew.
+    /// Creates the folders of a row, but none above: a missing table directory must not be
+    /// recreated.
     fn make_folders(&self, row: &Path) -> io::Result<()> {
         let rows = self.rows();
         let folders = row.ancestors().skip(1);
@@ -206,7 +207,7 @@ impl Files {
         file.sync_all()
     }
 
-    /// Removes a row, or does nothing when there is none.
+    /// Removes a row, or does nothing if it does not exist.
     pub(super) fn remove(&self, guard: &Guard, key: &Key) -> Result<(), TableError> {
         self.change(guard, key, |path| match fs::remove_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -214,7 +215,7 @@ impl Files {
         })
     }
 
-    /// The visible half of a change, and what makes it durable.
+    /// Executes the visible part of a change and makes it durable.
     fn change(
         &self,
         guard: &Guard,
@@ -233,18 +234,18 @@ impl Files {
         self.pass(DirectoryStep::SyncFolders)
             .and_then(|()| self.sync_folders(key))
             .map_err(unknown)?;
-        // If it stays, the row is only written once more.
+        // If the key stays there, the row is merely written once more.
         let _ = self.pass(DirectoryStep::CloseChange).and_then(|()| guard.end());
         Ok(())
     }
 
-    /// Syncs the folders of a row up to that of all rows: whoever made one may not have.
+    /// Fsyncs the folders of a row up to that of all rows: the creator of one may not have done so.
     fn sync_folders(&self, key: &Key) -> io::Result<()> {
         let (path, rows) = (self.path(key), self.rows());
         for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(&rows)) {
             match File::open(folder) {
                 Ok(folder) => folder.sync_all()?,
-                // Of a row that was never there.
+                // The row never existed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -257,7 +258,7 @@ impl Files {
     }
 }
 
-/// The first of what is in a directory that is not of a table which is just being made.
+/// Returns the first entry in a directory that does not belong to a table being created.
 fn stranger(root: &Path) -> io::Result<Option<String>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
@@ -273,7 +274,7 @@ fn stranger(root: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Makes a table. Several processes may do so at once; the mark comes last.
+/// Creates a table. Several processes may do so concurrently; the marker comes last.
 fn create(root: &Path) -> io::Result<()> {
     for folder in ["locks", "rows", "new"] {
         fs::create_dir_all(root.join(folder))?;
@@ -283,7 +284,7 @@ fn create(root: &Path) -> io::Result<()> {
         OpenOptions::new().create(true).append(true).open(path)?.sync_all()?;
     }
     File::open(root.join("locks"))?.sync_all()?;
-    // Each process has a name of its own, so that none reads half a mark.
+    // Each process uses its own name, so that none reads a partial marker.
     let image = root.join(format!("{MARK}.{}", std::process::id()));
     let mut file = File::create(&image)?;
     file.write_all(MARK_TEXT.as_bytes())?;
@@ -292,12 +293,13 @@ fn create(root: &Path) -> io::Result<()> {
     sync_up(root)
 }
 
-/// Syncs a folder and those above it, which may have been made with it. One that may not be read,
-/// or whose file system cannot sync folders (a read-only image), was not.
+/// Fsyncs a folder and its ancestors, which may have been created with it. It stops at one that it
+/// may not read, or whose file system cannot sync folders (a read-only image): that one was not
+/// created.
 pub(crate) fn sync_up(folder: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied};
     for folder in folder.ancestors() {
-        // A path of one name has its parent where the process is.
+        // The parent of a path with a single name is the working directory.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         match File::open(folder).and_then(|folder| folder.sync_all()) {
             Err(error) if matches!(error.kind(), PermissionDenied | InvalidInput) => break,

@@ -1,7 +1,7 @@
-//! Locks of rows: one of a fixed number of lock files each, that nobody removes.
+//! Row locks: each row uses one of a fixed number of lock files, which are never removed.
 //!
-//! flock cannot be waited for with an end, so it is tried again and again; those of one process
-//! stand in a queue before it, so that one of them tries.
+//! flock has no timeout, so it is polled with backoff. The tasks of one process queue up before it,
+//! so that only one of them polls.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,7 +14,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use crate::limits::{KEY_BYTES_MAX, LOCK_REST_MAX, LOCK_REST_MIN, STRIPES};
 use crate::{Cause, Key, TableError};
 
-/// Whether others may have the lock at the same time.
+/// Whether the lock is shared or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
     Shared,
@@ -26,11 +26,11 @@ pub(super) enum Sharing {
 pub(super) struct Locks {
     folder: PathBuf,
     queues: [Arc<RwLock<()>>; STRIPES],
-    /// How often a lock is tried for.
+    /// Maximum number of tries for a lock.
     tries: u32,
 }
 
-/// A lock that somebody has. It goes with this, or with the process.
+/// A lock that is held until this is dropped, or the process ends.
 #[derive(Debug)]
 pub(super) struct Guard {
     stripe: usize,
@@ -51,7 +51,7 @@ impl Locks {
         Self { folder: root.join("locks"), queues, tries }
     }
 
-    /// The lock of the row under `key`.
+    /// Acquires the lock of the row under `key`.
     pub(super) async fn lock(&self, key: &Key, sharing: Sharing) -> Result<Guard, TableError> {
         let stripe = stripe(key);
         let queue = Arc::clone(&self.queues[stripe]);
@@ -65,7 +65,7 @@ impl Locks {
                 (place, FlockOperation::NonBlockingLockExclusive)
             }
         };
-        // It is not made here: a table whose files are gone is not there.
+        // Do not create it: a table whose files are gone does not exist.
         let path = self.folder.join(stripe_name(stripe));
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| away(&e))?;
         let mut rest = LOCK_REST_MIN;
@@ -84,7 +84,7 @@ impl Locks {
 }
 
 impl Guard {
-    /// The row that it is of, among others.
+    /// Index of the lock file.
     pub(super) const fn stripe(&self) -> usize {
         self.stripe
     }
@@ -94,7 +94,7 @@ impl Guard {
         Ok(self.file.metadata().map_err(|e| away(&e))?.len() == 0)
     }
 
-    /// The key whose change is open, as bytes that may be none.
+    /// Returns the key whose change is open, as bytes that may not be a key.
     pub(super) fn open_change(&self) -> std::io::Result<Vec<u8>> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))?;
@@ -103,7 +103,7 @@ impl Guard {
         Ok(key)
     }
 
-    /// Says that a change of this row is open.
+    /// Records that a change of this row is open.
     pub(super) fn begin(&self, key: &Key) -> std::io::Result<()> {
         let mut file = &self.file;
         file.set_len(0)?;
@@ -111,13 +111,13 @@ impl Guard {
         file.write_all(key.as_str().as_bytes())
     }
 
-    /// Says that none is.
+    /// Records that no change is open.
     pub(super) fn end(&self) -> std::io::Result<()> {
         self.file.set_len(0)
     }
 }
 
-/// What the system said before anything changed.
+/// Maps a system error that occurred before anything changed.
 pub(super) fn away(error: &std::io::Error) -> TableError {
     if error.kind() == std::io::ErrorKind::PermissionDenied {
         return TableError::Denied(Cause::new(error.to_string()));
@@ -129,7 +129,7 @@ pub(super) fn stripe_name(stripe: usize) -> String {
     format!("{stripe:02x}")
 }
 
-/// Which lock file a row has.
+/// Returns the index of a row's lock file.
 fn stripe(key: &Key) -> usize {
     let crc = fulgurite_codes::crc32c(key.as_str().as_bytes());
     usize::try_from(crc).unwrap_or(0) % STRIPES

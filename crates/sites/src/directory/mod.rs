@@ -1,20 +1,20 @@
-//! A table in a directory of one machine, for any number of processes at once.
+//! A table in a directory of one machine, for any number of concurrent processes.
 //!
 //! ```text
-//! fulgurite-table     says that the directory is a table, and of which version
+//! fulgurite-table     marks the directory as a table, and states its version
 //! locks/00 .. 3f      a row's lock file: flock, never removed; has a key while a change of its row
 //!                     is not yet on stable storage
 //! rows/a/b!           the row of key a/b
-//! new/00 .. 3f        the next image of a row, until it is whole
+//! new/00 .. 3f        the next image of a row, until it is complete
 //! ```
 //!
-//! A change: the lock; the new image is written and synced; the key goes into the lock file; the
-//! image is renamed over the row; the folders are synced; the lock file is emptied. A process that
-//! dies leaves the old row or the new one. When it dies between the last steps, or a sync failed,
-//! the row is visible and may not be there after a power cut: whoever finds a key in the lock file
-//! writes that row again before anything is believed of it.
+//! A change takes the lock, writes and fsyncs the new image, writes the key to the lock file,
+//! renames the image over the row, fsyncs the folders, and truncates the lock file. A process that
+//! dies leaves the old row or the new one. If it dies between the last steps, or a sync fails, the
+//! row is visible but may be lost in a power cut. So a process that finds a key in the lock file
+//! writes that row again before it believes anything.
 //!
-//! Not for file systems over a network, whose flock and rename are not these.
+//! Not for network file systems, whose flock and rename do not guarantee this.
 //! docs/formats/site-table.md.
 
 mod files;
@@ -49,10 +49,10 @@ pub struct DirectoryTable {
 }
 
 impl DirectoryTable {
-    /// The table in `directory`, which is made when `may_create` and nothing is there.
+    /// Opens the table in `directory`, and creates it if `may_create` and nothing is there.
     ///
     /// # Errors
-    /// [`OpenError`] when there is none, there is something else, or the system refuses.
+    /// [`OpenError`] if there is none, there is something else, or the system refuses.
     pub fn open(
         directory: impl Into<PathBuf>,
         may_create: bool,
@@ -63,21 +63,21 @@ impl DirectoryTable {
         Ok(Self { files: Arc::new(files), locks: Arc::new(locks), entropy })
     }
 
-    /// The same with `obstacle` asked before each step of a change: a test has it fail, or has the
-    /// process killed there.
+    /// The same with `obstacle` run before each step of a change: a test makes the step fail, or
+    /// kills the process there.
     #[must_use]
     pub fn with_obstacle(self, obstacle: Obstacle) -> Self {
         let files = Files::clone(&self.files).with_obstacle(obstacle);
         Self { files: Arc::new(files), ..self }
     }
 
-    /// Where it is.
+    /// Its directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.files.root()
     }
 
-    /// Does `work` on a thread for what blocks, with the row's lock.
+    /// Runs `work` on a blocking thread, with the row's lock.
     async fn locked<T: Send + 'static>(
         &self,
         key: &Key,
@@ -93,7 +93,7 @@ impl DirectoryTable {
     }
 }
 
-/// Does `work` on a thread for what blocks. What was begun is ended, whether or not anybody waits.
+/// Runs `work` on a blocking thread. Work that was started completes, whether or not anybody waits.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TableError> + Send + 'static,
 ) -> Result<T, TableError> {

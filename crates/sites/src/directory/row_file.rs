@@ -1,4 +1,4 @@
-//! The file of a row, byte by byte (docs/formats/site-table.md).
+//! File format of a row, byte by byte (docs/formats/site-table.md).
 //!
 //! ```text
 //! FULGSROW | version | bytes of tag, key and row | tag | key | row | sum
@@ -14,12 +14,12 @@ const VERSION: u8 = 1;
 /// Magic, version, three lengths.
 const FIXED: usize = 8 + 1 + 1 + 2 + 4;
 
-/// A length in memory as one on a disk.
+/// Converts a length in memory to one on disk.
 pub(super) fn widened(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// The row as it is written.
+/// Encodes a row.
 pub(crate) fn encode(key: &Key, row: &Row) -> Vec<u8> {
     let (tag, key) = (row.tag.as_bytes(), key.as_str().as_bytes());
     let mut file = Vec::with_capacity(FIXED + tag.len() + key.len() + row.bytes.len() + SUM_BYTES);
@@ -36,7 +36,7 @@ pub(crate) fn encode(key: &Key, row: &Row) -> Vec<u8> {
     file
 }
 
-/// The row that was written, if these bytes are that of `key`.
+/// Decodes a row, if these bytes are that of `key`.
 pub(crate) fn decode(key: &Key, file: &[u8]) -> Result<Row, String> {
     let cut = || "it is cut".to_owned();
     let (body, expected) = file.split_last_chunk::<SUM_BYTES>().ok_or_else(cut)?;

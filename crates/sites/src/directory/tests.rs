@@ -13,7 +13,7 @@ fn at(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// A step that fails until it is let go.
+/// A step that fails until the fault is cleared.
 #[derive(Clone, Default)]
 struct Fault(Arc<Mutex<Option<(DirectoryStep, i32)>>>);
 
@@ -56,14 +56,14 @@ async fn a_step_that_fails_is_told_and_the_table_goes_on_when_its_cause_is_gone(
             fault.set(None);
             let after = table.read(&at("a/b")).await.unwrap().unwrap();
             match step {
-                // Nothing changed, and that is said.
+                // Nothing changed, and the error says so.
                 MakeFolders | WriteImage | SyncImage | OpenChange => {
                     let error = answer.unwrap_err();
                     assert!(matches!(error, TableError::Unavailable(_)), "{step:?} {error:?}");
                     assert_eq!(during.unwrap().unwrap().bytes, before);
                     assert_eq!(after.bytes, before);
                 }
-                // Nobody knows, and while nobody can find out the row is not read.
+                // The outcome is unknown, and as long as it cannot be resolved the row is not read.
                 Rename | SyncFolders => {
                     let error = answer.unwrap_err();
                     assert!(matches!(error, TableError::Unknown(_)), "{step:?} {error:?}");
@@ -80,7 +80,7 @@ async fn a_step_that_fails_is_told_and_the_table_goes_on_when_its_cause_is_gone(
             (before, tag) = (after.bytes, after.tag);
         }
     }
-    // And a transaction gets through.
+    // A transaction succeeds as well.
     fault.set(Some((SyncFolders, BROKEN)));
     let decide = |_: Option<&[u8]>| Decision::Write(Bytes::from_static(b"last"), ());
     assert!(transact(&table, &at("a/b"), Guess::Nothing, &NoRests, decide).await.is_err());
@@ -105,7 +105,7 @@ async fn other_rows_do_not_wait_for_a_damaged_one() {
         let error = table.read(&at("a")).await.unwrap_err();
         assert!(matches!(error, TableError::Corrupt(_)), "byte {at_byte}: {error:?}");
     }
-    // A row of another key, one that is cut, one that goes on.
+    // A row of another key, one that is truncated, one that is too long.
     let other = fs::read(folder.path().join("rows/b!")).unwrap();
     for wrong in [&other, &whole[..whole.len() - 1], &[&whole[..], b"x"].concat(), &[]] {
         fs::write(&path, wrong).unwrap();
@@ -113,7 +113,7 @@ async fn other_rows_do_not_wait_for_a_damaged_one() {
         assert!(matches!(error, TableError::Corrupt(_)), "{error:?}");
     }
     assert!(table.read(&at("b")).await.is_ok());
-    // It is removed by who knows that it is damaged.
+    // A caller that knows that it is damaged can erase it.
     table.erase(&at("a")).await.unwrap();
     table.cas(&at("a"), Expect::Absent, "again".into()).await.unwrap();
 }
@@ -127,13 +127,13 @@ async fn what_is_no_table_is_refused() {
     let error = open(true).unwrap_err();
     assert!(error.to_string().contains("holiday.txt"), "{error}");
     fs::remove_file(folder.path().join("holiday.txt")).unwrap();
-    // As one that was being made when the power went.
+    // As left by a power cut while it was being created.
     fs::create_dir(folder.path().join("locks")).unwrap();
     let table = open(true).unwrap();
     fs::write(folder.path().join("fulgurite-table"), "fulgurite table 2\n").unwrap();
     let error = open(true).unwrap_err();
     assert!(error.to_string().contains("table 2"), "{error}");
-    // One whose files are gone is not an empty one.
+    // A table whose files are gone is not an empty table.
     fs::remove_dir_all(folder.path()).unwrap();
     fs::create_dir(folder.path()).unwrap();
     let error = table.read(&at("a")).await.unwrap_err();
@@ -149,7 +149,7 @@ async fn a_lock_that_is_never_let_go_is_not_waited_for_for_ever() {
     let locks = Arc::new(Locks::new(folder.path(), 20));
     let table = DirectoryTable { locks, ..table };
     table.cas(&at("a"), Expect::Absent, "row".into()).await.unwrap();
-    // Another process, which holds all of them.
+    // Another process that holds all locks.
     let mut held = Vec::new();
     for stripe in fs::read_dir(folder.path().join("locks")).unwrap() {
         let file = fs::File::open(stripe.unwrap().path()).unwrap();
@@ -194,7 +194,7 @@ async fn a_directory_that_goes_away_has_no_rows_and_is_not_made_anew() {
     let error = written.cas(&at("c/d"), Expect::Absent, Bytes::new()).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
     assert!(!folder.exists());
-    // Behind the lock, which was had while it was there.
+    // Past the lock, which was acquired while the directory existed.
     for key in ["a/b", "c/d"] {
         let error = table.files.read(&at(key)).unwrap_err();
         assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");

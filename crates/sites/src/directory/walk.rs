@@ -1,7 +1,7 @@
-//! Rows of a directory in the order of their keys, a page at a time.
+//! Walks the rows of a directory in the order of their keys, a page at a time.
 //!
-//! The files of a folder are sorted as if folders ended with a slash and rows with `!`, which is
-//! before all letters of keys: that is the order of keys.
+//! The files of a folder are sorted as if folders ended with a slash and rows with `!`, which sorts
+//! before all characters of keys: that is the order of keys.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use crate::limits::{PAGE_BYTES, PAGE_FILES};
 use crate::scan::Page;
 use crate::{Key, Row, TableError};
 
-/// Where a walk is.
+/// State of a walk.
 struct Walk<'a> {
     files: &'a Files,
     after: Option<&'a Key>,
@@ -21,7 +21,7 @@ struct Walk<'a> {
     bytes: usize,
 }
 
-/// The page of rows below `prefix` behind `after`.
+/// Returns the page of rows below `prefix` after `after`.
 pub(super) fn page(
     files: &Files,
     prefix: Option<&Key>,
@@ -33,13 +33,13 @@ pub(super) fn page(
         None => walk.folder(&folder, "")?,
         Some(prefix) => walk.folder(&folder.join(prefix.as_str()), prefix.as_str())?,
     };
-    // A folder that is not there has no rows, unless all of them are away.
+    // A missing folder has no rows, unless the whole table is missing.
     files.look_for_mark()?;
     Ok(Page { rows: walk.rows, is_last: !is_full })
 }
 
 impl Walk<'_> {
-    /// Takes the rows of a folder; whether the page is full.
+    /// Adds the rows of a folder. Returns whether the page is full.
     fn folder(&mut self, folder: &Path, key: &str) -> Result<bool, TableError> {
         for name in names(folder, key.is_empty()).map_err(|error| away(&error))? {
             let below = |name: &str| match key {
@@ -66,7 +66,7 @@ impl Walk<'_> {
         Ok(false)
     }
 
-    /// Whether a folder has keys that are behind the last of the page before.
+    /// Whether a folder has keys after the last one of the previous page.
     fn is_behind(&self, folder: &str) -> bool {
         self.after.is_none_or(|after| {
             let (after, folder) = (after.as_str(), format!("{folder}/"));
@@ -75,7 +75,7 @@ impl Walk<'_> {
     }
 }
 
-/// What is in a folder, in order; folders with a slash.
+/// Returns the sorted names in a folder; folders end with a slash.
 fn names(folder: &Path, is_root: bool) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -86,7 +86,7 @@ fn names(folder: &Path, is_root: bool) -> io::Result<Vec<String>> {
     for entry in entries {
         let entry = entry?;
         let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
-        // Names that are no text are none of ours.
+        // Names that are not UTF-8 are not ours.
         names.extend(entry.file_name().to_str().map(|name| format!("{name}{slash}")));
     }
     names.sort();

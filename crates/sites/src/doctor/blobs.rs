@@ -1,4 +1,4 @@
-//! What is relied on of a store of blobs.
+//! Checks of a blob store.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -11,13 +11,13 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::{DoctorError, Seen, passed, said};
 use crate::{Blob, BlobError, Entropy, Key};
 
-/// Who race to create one blob, and how often.
+/// Number of concurrent writers of one blob, and of rounds.
 const WRITERS: usize = 8;
 const ROUNDS: usize = 6;
-/// Later than all that is written.
+/// Later than every write.
 const LATER: UnixTime = UnixTime::from_millis(u64::MAX);
 
-/// A store of blobs that is examined.
+/// A blob store under examination.
 pub(super) struct Patient<'a> {
     blobs: &'a dyn Blob,
     second: &'a dyn Blob,
@@ -49,13 +49,13 @@ impl<'a> Patient<'a> {
         key
     }
 
-    /// Bytes that nobody else writes, a little more than one page of memory.
+    /// Returns bytes that nobody else writes, slightly more than one page of memory.
     fn body(&self) -> Bytes {
         let seed = self.entropy.draw();
         seed.iter().copied().cycle().take(5000).collect()
     }
 
-    /// Written once, and not again.
+    /// Checks that a blob is written once and never overwritten.
     pub(super) async fn kept(&self) -> Seen {
         let key = self.key("kept", 0);
         let (body, other) = (self.body(), self.body());
@@ -79,7 +79,7 @@ impl<'a> Patient<'a> {
         Ok(())
     }
 
-    /// One of many.
+    /// Checks that only one of many writers succeeds.
     pub(super) async fn create_race(&self) -> Seen {
         let mut without = 0;
         for round in 0..ROUNDS {
@@ -107,7 +107,7 @@ impl<'a> Patient<'a> {
         passed(format!("{with} rounds of {WRITERS} writers had one winner, {without} had none"))
     }
 
-    /// Read at once by another.
+    /// Checks that another connection reads a write at once.
     pub(super) async fn second_connection(&self) -> Seen {
         for round in 0..ROUNDS {
             let (key, body) = (self.key("second", round), self.body());
@@ -117,7 +117,7 @@ impl<'a> Patient<'a> {
         passed(format!("{ROUNDS} blobs were read over another connection at once"))
     }
 
-    /// Parts.
+    /// Checks range reads.
     pub(super) async fn ranges(&self) -> Seen {
         let (key, body) = (self.key("ranges", 0), self.body());
         self.blobs.create(&key, body.clone()).await.map_err(|error| said("a write", &error))?;
@@ -142,7 +142,7 @@ impl<'a> Patient<'a> {
         passed("parts are those that were asked for, and end where the blob does")
     }
 
-    /// Gone, listed or not there.
+    /// Checks that removed blobs are gone and not listed.
     pub(super) async fn removal(&self) -> Seen {
         let (key, body) = (self.key("removal", 0), self.body());
         let is_absent = |found: Result<Bytes, BlobError>| match found {
@@ -170,7 +170,7 @@ impl<'a> Patient<'a> {
         passed("what is removed is not there, and that is no error")
     }
 
-    /// Nothing is left.
+    /// Removes what the checks left.
     pub(super) async fn clean_up(&self) -> Seen {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for key in &used {

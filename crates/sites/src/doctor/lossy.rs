@@ -1,4 +1,4 @@
-//! A table whose replies get lost: what a broken connection does at the worst moments.
+//! A table whose replies get lost, as on a connection that breaks at the worst moments.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,13 +11,13 @@ use crate::{Cause, Expect, Key, Row, Table, TableCaps, TableError, Tag};
 /// Which half of a write is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The question: nothing happens.
+    /// The request: the write has no effect.
     BeforeEffect,
-    /// The answer: it has happened.
+    /// The answer: the write has taken effect.
     AfterEffect,
 }
 
-/// A table of which the first writes end with nobody knowing what became of them.
+/// A table whose first writes end with an unknown outcome.
 pub struct LossyTable<'a> {
     inner: &'a dyn Table,
     loss: Loss,
@@ -31,7 +31,7 @@ impl std::fmt::Debug for LossyTable<'_> {
 }
 
 impl<'a> LossyTable<'a> {
-    /// The table `inner`, of which the first `count` writes are lost.
+    /// Wraps the table `inner` so that its first `count` writes are lost.
     #[must_use]
     pub const fn new(inner: &'a dyn Table, loss: Loss, count: u32) -> Self {
         Self { inner, loss, left: AtomicU32::new(count) }

@@ -1,11 +1,11 @@
-//! The doctor: asks a store to do what sites rely on, and says what it saw.
+//! The doctor: checks that a store does what sites rely on, and reports what it observed.
 //!
-//! There are stores that take a condition with a write, answer as if they had looked, and have not.
-//! Nothing that is built on them is right. So a store is examined before it gets a row that
-//! matters, and refused when it fails; what it saw is a report that can be kept.
+//! Some stores accept a conditional write and answer as if they had checked the condition, but have
+//! not. Nothing built on such a store is correct. So a store is examined before it holds a row that
+//! matters, and is refused if it fails; the report can be stored.
 //!
-//! Everything happens below one key, where nothing may be before and nothing is left behind, and
-//! without a clock. Not here: how fast a store is, and what a power cut does to it.
+//! Everything happens below one key, which must be empty before and is empty after, and without a
+//! clock. Not here: the speed of a store, and its behavior in a power cut.
 
 mod blobs;
 mod lossy;
@@ -24,7 +24,7 @@ use crate::{Blob, Entropy, Key, Row, Table, TableError};
 pub use lossy::{Loss, LossyTable};
 pub use report::{Check, CheckName, DoctorError, Outcome, Report};
 
-/// A table that is examined.
+/// A table under examination.
 struct Patient<'a> {
     table: &'a dyn Table,
     /// The same table over another connection.
@@ -35,18 +35,16 @@ struct Patient<'a> {
     used: Mutex<BTreeSet<Key>>,
 }
 
-/// What a check saw, or what it did not want to see.
+/// What a check observed, or the violation that it found.
 type Seen = Result<(Outcome, String), String>;
-/// A check by its name.
+/// A check and its name.
 type Examination<'a> = (CheckName, BoxFuture<'a, Seen>);
 
-/// Examines a table below `prefix`, over two connections to it. What is called `store` in the
-/// report is not looked at.
+/// Examines a table below `prefix`, over two connections. `store` only appears in the report.
 ///
 /// # Errors
-/// [`DoctorError::Occupied`] when there is something below `prefix`, and [`DoctorError::Table`]
-/// when the table cannot even be asked that. Checks that fail are in the report:
-/// [`Report::accept`].
+/// [`DoctorError::Occupied`] if something exists below `prefix`, and [`DoctorError::Table`] if the
+/// table cannot be read at all. Failed checks are in the report: [`Report::accept`].
 pub fn examine<'a>(
     store: &'a str,
     table: &'a dyn Table,
@@ -60,7 +58,7 @@ pub fn examine<'a>(
             return Err(DoctorError::Occupied { key });
         }
         let patient = Patient { table, second, prefix, entropy, used: Mutex::default() };
-        // What a scan does not tell, if it is a liar.
+        // A table that lies may hide it from a scan.
         let first = patient.key("kept", 0);
         if table.read(&first).await?.is_some() {
             return Err(DoctorError::Occupied { key: first });
@@ -110,7 +108,7 @@ pub fn examine_blobs<'a>(
     })
 }
 
-/// One check after the other.
+/// Runs the checks one after the other.
 async fn run<const N: usize>(checks: [Examination<'_>; N]) -> Vec<Check> {
     let mut done = Vec::with_capacity(N);
     for (name, check) in checks {
@@ -124,14 +122,14 @@ async fn run<const N: usize>(checks: [Examination<'_>; N]) -> Vec<Check> {
 }
 
 impl Patient<'_> {
-    /// A key of a check's own.
+    /// Returns a key of a check's own.
     fn key(&self, check: &str, number: usize) -> Key {
         let key = self.prefix.join(&format!("{check}-{number}")).expect("a prefix has room");
         self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
         key
     }
 
-    /// Bytes that nobody else writes.
+    /// Returns bytes that nobody else writes.
     fn image(&self) -> Bytes {
         Bytes::copy_from_slice(&self.entropy.draw())
     }
@@ -159,7 +157,7 @@ fn unsupported(seen: impl Into<String>) -> Seen {
     Ok((Outcome::Unsupported, seen.into()))
 }
 
-/// An error where none belongs.
+/// Describes an unexpected error.
 fn said(what: &str, error: &dyn std::error::Error) -> String {
     format!("{what} failed: {}", fulgurite_units::error_chain(error))
 }
@@ -168,7 +166,7 @@ async fn read(table: &dyn Table, key: &Key) -> Result<Option<Row>, String> {
     table.read(key).await.map_err(|error| said("a read", &error))
 }
 
-/// A write that has to take place.
+/// Executes a write that must succeed.
 async fn write(
     table: &dyn Table,
     key: &Key,
@@ -178,7 +176,7 @@ async fn write(
     table.cas(key, expect, bytes.clone()).await.map_err(|error| said("a write", &error))
 }
 
-/// A write that has to be refused, and leave `there`.
+/// Executes a write that must be refused and leave `there`.
 async fn refused(
     table: &dyn Table,
     key: &Key,

@@ -1,4 +1,4 @@
-//! Many at once: of those who expect the same one writes.
+//! Races: of several writers that expect the same image, one succeeds.
 
 use bytes::Bytes;
 use futures::future::join_all;
@@ -6,17 +6,17 @@ use futures::future::join_all;
 use super::{Patient, Seen, passed, read, said, write};
 use crate::{Certainty, Expect, Key, Table, TableError};
 
-/// Who race.
+/// Writers per race.
 const WRITERS: usize = 20;
-/// How often.
+/// Rounds of a race.
 const ROUNDS: usize = 8;
-/// Who count, and how far each.
+/// Writers that count, and increments of each.
 const COUNTERS: usize = 8;
 const INCREMENTS: usize = 10;
-/// Tries of one increment: all others may be faster each time but the last.
+/// Maximum tries per increment: in the worst case all others win each time but the last.
 const TRIES: usize = 2000;
 
-/// What became of the rounds of a race.
+/// Results of the rounds of a race.
 #[derive(Default)]
 struct Rounds {
     one: usize,
@@ -45,7 +45,7 @@ impl Rounds {
     }
 }
 
-/// Rows that many create at once.
+/// Races to create rows.
 pub(super) async fn create(patient: &Patient<'_>) -> Seen {
     let mut rounds = Rounds::default();
     for round in 0..ROUNDS {
@@ -55,7 +55,7 @@ pub(super) async fn create(patient: &Patient<'_>) -> Seen {
     rounds.seen()
 }
 
-/// A row whose image many replace at once.
+/// Races to replace one image of a row.
 pub(super) async fn update(patient: &Patient<'_>) -> Seen {
     let key = patient.key("update-race", 0);
     write(patient.table, &key, Expect::Absent, &patient.image()).await?;
@@ -69,7 +69,7 @@ pub(super) async fn update(patient: &Patient<'_>) -> Seen {
     rounds.seen()
 }
 
-/// One round, half of it over each connection.
+/// Runs one round, half of it over each connection.
 async fn race(
     patient: &Patient<'_>,
     key: &Key,
@@ -116,7 +116,7 @@ async fn race(
     Ok(())
 }
 
-/// A row that several count up, each as far.
+/// Checks a row that several writers increment concurrently.
 pub(super) async fn counter(patient: &Patient<'_>) -> Seen {
     let key = patient.key("counter", 0);
     write(patient.table, &key, Expect::Absent, &counted(patient, 0)).await?;
@@ -134,7 +134,7 @@ pub(super) async fn counter(patient: &Patient<'_>) -> Seen {
     passed(format!("{there} increments by {COUNTERS} writers acknowledged and counted"))
 }
 
-/// The increments of one; how many were acknowledged.
+/// Runs the increments of one writer. Returns how many were acknowledged.
 async fn count(patient: &Patient<'_>, table: &dyn Table, key: &Key) -> Result<usize, String> {
     for done in 0..INCREMENTS {
         let mut tries = 0;
@@ -143,11 +143,11 @@ async fn count(patient: &Patient<'_>, table: &dyn Table, key: &Key) -> Result<us
             if tries > TRIES {
                 return Ok(done);
             }
-            // What it is to be changed is what it is, not what a conflict says.
+            // The change starts from what a read returns, not from what a conflict reports.
             let Some(row) = read(table, key).await? else {
                 return Err("a row that was written is not there".to_owned());
             };
-            // So that others have read the same, where an answer is there at once.
+            // So that others have read the same image, even if the table answers at once.
             tokio::task::yield_now().await;
             let next = counted(patient, value(&row.bytes) + 1);
             match table.cas(key, Expect::Is(row.tag), next.clone()).await {
@@ -168,7 +168,7 @@ async fn count(patient: &Patient<'_>, table: &dyn Table, key: &Key) -> Result<us
     Ok(INCREMENTS)
 }
 
-/// A count with a nonce.
+/// Encodes a count with a nonce.
 fn counted(patient: &Patient<'_>, count: usize) -> Bytes {
     format!("{count} {}", hex::encode(patient.entropy.draw())).into()
 }

@@ -1,43 +1,43 @@
-//! What the doctor saw.
+//! The doctor's report.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BlobError, Key, TableError};
 
-/// What is checked.
+/// Name of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CheckName {
     /// What was acknowledged is read back, with the tag that the write got.
     Kept,
-    /// Of many who create a row at once one does.
+    /// Of many concurrent creates of a row, one succeeds.
     CreateRace,
-    /// Of many who replace one image of a row one does.
+    /// Of many concurrent replacements of one image of a row, one succeeds.
     UpdateRace,
     /// A write with the tag of an earlier image is refused.
     StaleTag,
-    /// A write with a tag where no row is is refused.
+    /// A write with a tag is refused if there is no row.
     TagOfNothing,
-    /// Increments by several writers are all there.
+    /// No increment of several writers is lost.
     Counter,
-    /// What one connection wrote another reads.
+    /// One connection reads what another wrote.
     SecondConnection,
-    /// A write whose reply was lost is found out about.
+    /// The outcome of a write whose reply was lost can be resolved.
     LostReply,
-    /// A row is removed only if it is still the one that is named.
+    /// A row is only removed if its tag still matches.
     ConditionalDelete,
-    /// The tag of a row that is written back to earlier bytes.
+    /// Whether a row that gets earlier bytes again gets its earlier tag again (ABA).
     TagReuse,
-    /// The longest row is kept, and a longer one refused.
+    /// The longest row is stored, and a longer one refused.
     SizeLimit,
     /// A scan is complete and in the order of keys.
     ScanOrder,
-    /// Parts of a blob are those that were asked for.
+    /// A range read of a blob returns the requested bytes.
     Ranges,
-    /// What is removed is not there, and that is no error.
+    /// A removed blob is gone, and removing it again is no error.
     Removal,
-    /// Nothing of the examination is left.
+    /// The examination leaves nothing behind.
     CleanUp,
 }
 
@@ -47,15 +47,15 @@ impl std::fmt::Display for CheckName {
     }
 }
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The store does it.
+    /// The store supports it.
     Passed,
-    /// The store says that it does it, and does not.
+    /// The store claims to support it, but does not.
     Failed,
-    /// The store says that it does not do it, and it need not.
+    /// The store does not claim to support it, and need not.
     Unsupported,
 }
 
@@ -64,18 +64,18 @@ pub enum Outcome {
 pub struct Check {
     /// What was checked.
     pub name: CheckName,
-    /// What came of it.
+    /// Its result.
     pub outcome: Outcome,
-    /// What was seen.
+    /// What was observed.
     pub seen: String,
 }
 
-/// What the doctor saw of one store.
+/// The report on one store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Which store.
+    /// Name of the store.
     pub store: String,
-    /// What was checked, in its order.
+    /// The checks, in order.
     pub checks: Vec<Check>,
 }
 
@@ -98,34 +98,34 @@ impl Report {
     }
 }
 
-/// A store was not examined, or failed.
+/// A store could not be examined, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoctorError {
-    /// Something is where the examination would be.
+    /// Something exists where the examination would take place.
     #[error("there is something at \"{key}\": the store is examined at a place where nothing is")]
     Occupied {
-        /// Where.
+        /// Its key.
         key: Key,
     },
-    /// The table cannot be asked.
+    /// The table does not answer.
     #[error("the table cannot be examined")]
     Table(#[from] TableError),
-    /// The store of blobs cannot be asked.
+    /// The blob store does not answer.
     #[error("the store of blobs cannot be examined")]
     Blob(#[from] BlobError),
-    /// The store does not do what is relied on.
+    /// The store does not do what sites rely on.
     #[error("the store {store} is refused: {}", shown(failed))]
     Refused {
-        /// Which store.
+        /// Name of the store.
         store: String,
-        /// What it failed.
+        /// The failed checks.
         failed: Vec<Check>,
     },
 }
 
 impl DoctorError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> fulgurite_units::ErrorKind {
         match self {

@@ -1,4 +1,4 @@
-//! One thing at a time.
+//! Checks without concurrency.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::lossy::{Loss, LossyTable};
 use super::{Patient, Seen, passed, read, refused, said, unsupported, write};
 use crate::{Decision, Expect, Guess, NoRests, TableError, transact};
 
-/// Keys whose order is easily got wrong, in their order.
+/// Keys whose order is easy to get wrong, in order.
 const ORDER: [&str; 9] = ["A", "a", "a-b", "a-b/c", "a.b", "a/b", "a/b/c", "a=b", "ab"];
-/// Rounds of what has to hold each time.
+/// Repetitions of checks that must pass every time.
 const ROUNDS: usize = 10;
 
-/// What was acknowledged is there.
+/// Checks that acknowledged writes are read back.
 pub(super) async fn kept(patient: &Patient<'_>) -> Seen {
     let key = patient.key("kept", 0);
     let mut expect = Expect::Absent;
@@ -40,7 +40,7 @@ pub(super) async fn kept(patient: &Patient<'_>) -> Seen {
     passed(format!("{ROUNDS} writes read back with their tags"))
 }
 
-/// A tag is of one image.
+/// Checks that a tag matches only one image.
 pub(super) async fn stale_tag(patient: &Patient<'_>) -> Seen {
     let key = patient.key("stale-tag", 0);
     let (first, second, third) = (patient.image(), patient.image(), patient.image());
@@ -55,20 +55,20 @@ pub(super) async fn stale_tag(patient: &Patient<'_>) -> Seen {
     passed("a write with the tag of an earlier image is refused")
 }
 
-/// A tag where nothing is.
+/// Checks that a write with a tag is refused if there is no row.
 pub(super) async fn tag_of_nothing(patient: &Patient<'_>) -> Seen {
     let (key, other) = (patient.key("no-row", 0), patient.key("no-row", 1));
     let image = patient.image();
     let tag = write(patient.table, &other, Expect::Absent, &image).await?;
     refused(patient.table, &key, Expect::Is(tag), &image, None).await?;
-    // And where something was.
+    // And where there was a row before.
     let tag = write(patient.table, &key, Expect::Absent, &image).await?;
     patient.table.erase(&key).await.map_err(|error| said("an erase", &error))?;
     refused(patient.table, &key, Expect::Is(tag), &image, None).await?;
     passed("a write with a tag is refused where no row is")
 }
 
-/// Nobody reads what was.
+/// Checks that no connection reads stale rows.
 pub(super) async fn second_connection(patient: &Patient<'_>) -> Seen {
     let key = patient.key("second", 0);
     let mut expect = Expect::Absent;
@@ -94,12 +94,12 @@ pub(super) async fn second_connection(patient: &Patient<'_>) -> Seen {
     passed(format!("{ROUNDS} writes were read over another connection at once"))
 }
 
-/// What became of a write whose reply is lost, before or after its effect.
+/// Checks that a write whose reply is lost can be resolved, before or after its effect.
 pub(super) async fn lost_reply(patient: &Patient<'_>) -> Seen {
     let mut resolved = 0;
     for (number, loss) in [Loss::AfterEffect, Loss::BeforeEffect].into_iter().enumerate() {
         let key = patient.key("lost", number);
-        // Twice: a row that is new, and one that was there.
+        // Twice: for a new row, and for an existing one.
         for _ in 0..2 {
             let image = patient.image();
             let lossy = LossyTable::new(patient.table, loss, 1);
@@ -115,7 +115,7 @@ pub(super) async fn lost_reply(patient: &Patient<'_>) -> Seen {
     passed(format!("{resolved} writes whose replies were lost were found out about"))
 }
 
-/// Removal of the image that is named, and no other.
+/// Checks that a removal requires the right tag.
 pub(super) async fn conditional_delete(patient: &Patient<'_>) -> Seen {
     let key = patient.key("delete", 0);
     let (first, second) = (patient.image(), patient.image());
@@ -143,7 +143,7 @@ pub(super) async fn conditional_delete(patient: &Patient<'_>) -> Seen {
     passed("a row is removed only with the tag that it has")
 }
 
-/// From A to B to A.
+/// Checks whether a row that goes from A to B to A gets its first tag again.
 pub(super) async fn tag_reuse(patient: &Patient<'_>) -> Seen {
     let key = patient.key("reuse", 0);
     let (a, b) = (patient.image(), patient.image());
@@ -161,7 +161,7 @@ pub(super) async fn tag_reuse(patient: &Patient<'_>) -> Seen {
     }
 }
 
-/// As long as it says, and not longer.
+/// Checks that the longest row is stored, and a longer one refused.
 pub(super) async fn size_limit(patient: &Patient<'_>) -> Seen {
     let key = patient.key("size", 0);
     let most = patient.table.caps().max_row;
@@ -177,16 +177,16 @@ pub(super) async fn size_limit(patient: &Patient<'_>) -> Seen {
         Ok(_) => return Err(format!("a row of more than {most} bytes is taken")),
         Err(error) => return Err(said("a row that is too long", &error)),
     }
-    // So that no scan of others has to carry it.
+    // So that later scans need not transfer it.
     patient.table.erase(&key).await.map_err(|error| said("an erase", &error))?;
     passed(format!("a row of {most} bytes is kept, one of a byte more refused"))
 }
 
-/// All rows, in their order.
+/// Checks that a scan returns all rows in order.
 pub(super) async fn scan_order(patient: &Patient<'_>) -> Seen {
     let root = patient.key("scan", 0);
     let mut images = BTreeMap::new();
-    // Not in their order; more than a page, and one beside them.
+    // Written out of order; more than a page, and one next to the prefix.
     let many = (0..70).map(|number| format!("page/{number:03}"));
     let names: Vec<String> = ORDER.iter().map(|&name| name.to_owned()).chain(many).collect();
     for name in names.iter().rev() {

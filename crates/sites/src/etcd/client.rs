@@ -1,8 +1,7 @@
-//! Calls of etcd's JSON gateway: one request each, and what its failure says.
+//! Calls to etcd's JSON gateway: one request each, and the meaning of its errors.
 //!
-//! A member that cannot be connected to is not asked, and the next call goes to another. A call is
-//! repeated only after an answer that says that its token is none any more, for which nothing was
-//! done.
+//! After a failed request, the next call goes to another member. A call is only repeated if the
+//! answer says that its token is no longer valid, in which case nothing was executed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,17 +15,17 @@ use serde_json::{Value, json};
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WITHIN, CONNECT_WITHIN};
 use crate::{Cause, TableError};
 
-/// How an etcd is reached.
+/// Options to connect to an etcd cluster.
 #[derive(Clone)]
 pub struct EtcdOptions {
-    /// Its members: `http://host:port` or `https://host:port`. One is asked, another when that one
-    /// cannot be connected to.
+    /// Its members: `http://host:port` or `https://host:port`. One is used until a request to it
+    /// fails, then the next one.
     pub members: Vec<String>,
-    /// What stands in front of all keys, without a slash at its end.
+    /// Prefix of all keys, without a trailing slash.
     pub prefix: String,
-    /// Whoever we are to it, and the password.
+    /// User name and password.
     pub user: Option<(String, String)>,
-    /// An authority (PEM) that is believed besides those of the system.
+    /// A CA certificate (PEM) to trust in addition to those of the system.
     pub ca: Option<Vec<u8>>,
 }
 
@@ -43,7 +42,7 @@ impl fmt::Debug for EtcdOptions {
     }
 }
 
-/// Whether something changes by a call.
+/// Whether a call changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Read,
@@ -53,7 +52,7 @@ pub(super) enum Asked {
 pub(super) struct EtcdClient {
     options: EtcdOptions,
     http: Client,
-    /// Which member is asked.
+    /// Index of the member in use.
     member: AtomicUsize,
     token: Mutex<Option<String>>,
 }
@@ -67,7 +66,7 @@ impl fmt::Debug for EtcdClient {
 /// An answer that is an error.
 struct Refusal {
     status: StatusCode,
-    /// The code of gRPC.
+    /// The gRPC status code.
     code: u64,
     text: String,
 }
@@ -89,7 +88,7 @@ impl EtcdClient {
         Ok(Self { options, http, member: AtomicUsize::new(0), token: Mutex::default() })
     }
 
-    /// The answer to one call.
+    /// Sends one call and returns its answer.
     pub(super) async fn ask(
         &self,
         call: &str,
@@ -106,7 +105,7 @@ impl EtcdClient {
             Ok(answer) => return Ok(answer),
             Err(refusal) => refusal,
         };
-        // A token that is too old was looked at before anything else.
+        // The server checks the token before anything else.
         if !refusal.is_of_token() || self.options.user.is_none() {
             return Err(refusal.error(asked));
         }
@@ -150,7 +149,8 @@ impl EtcdClient {
         let answer = match request.send().await {
             Ok(answer) => answer,
             Err(error) => {
-                // The next call goes to another. Who moved on already is not moved twice.
+                // The next call goes to another member, unless a concurrent call has already moved
+                // on.
                 let next = at.wrapping_add(1);
                 let moved = (Ordering::Relaxed, Ordering::Relaxed);
                 let _ = self.member.compare_exchange(at, next, moved.0, moved.1);
@@ -162,7 +162,7 @@ impl EtcdClient {
     }
 }
 
-/// The whole of an answer.
+/// Reads a whole answer.
 async fn read(answer: Response, asked: Asked) -> Result<Result<Value, Refusal>, TableError> {
     let status = answer.status();
     let mut bytes = Vec::new();
@@ -190,7 +190,7 @@ async fn read(answer: Response, asked: Asked) -> Result<Result<Value, Refusal>, 
     }
 }
 
-/// A call without an answer.
+/// Returns the error of a call without an answer.
 fn lost(what: &str, asked: Asked, is_connected: bool) -> TableError {
     let cause = Cause::new(what);
     match asked {
@@ -208,12 +208,12 @@ impl Refusal {
     fn error(self, asked: Asked) -> TableError {
         let says = |text: &str| self.text.contains(text);
         let cause = Cause::new(format!("etcd answered {}: {}", self.status, self.text));
-        // Codes of gRPC: 3 wrong, 7 denied, 8 exhausted, 9 not in this state, 16 unauthenticated.
+        // gRPC codes: 3 invalid, 7 denied, 8 exhausted, 9 failed precondition, 16 unauthenticated.
         match self.code {
             _ if says("request is too large") => TableError::TooLarge(0),
             _ if says("too many requests") => TableError::Throttled(None),
             7 | 16 => TableError::Denied(cause),
-            // These are "wrong" to it.
+            // etcd reports these as "invalid".
             _ if says("user name is empty") || says("authentication failed") => {
                 TableError::Denied(cause)
             }

@@ -1,9 +1,9 @@
-//! A table in etcd, over the JSON gateway that every etcd of version 3.4 and later has.
+//! A table in etcd, over the JSON gateway of etcd 3.4 and later.
 //!
-//! A write is one transaction: if the key's last revision is the one expected (0: there is none),
-//! it is put, else it is read; so a conflict says what is there. A tag is that revision, which is
-//! the number of the write in the whole cluster and never comes twice. Reads are etcd's default
-//! ones, which a majority confirms.
+//! A write is one transaction: if the key's last revision is the expected one (0: no key), it is
+//! put, otherwise it is read; so a conflict returns the current row. A tag is that revision: the
+//! number of the write in the whole cluster, which never repeats. Reads are etcd's default
+//! (linearizable) ones, confirmed by a majority.
 
 mod client;
 mod wire;
@@ -29,16 +29,16 @@ pub struct EtcdTable {
 }
 
 impl EtcdTable {
-    /// The table whose rows are below a prefix. Nothing is asked yet.
+    /// Opens the table whose rows are below a prefix. Sends no request yet.
     ///
     /// # Errors
-    /// [`TableError::Unavailable`] when no client can be made.
+    /// [`TableError::Unavailable`] if no client can be created.
     pub fn open(options: EtcdOptions) -> Result<Self, TableError> {
         let prefix = options.prefix.clone();
         Ok(Self { client: EtcdClient::new(options)?, prefix })
     }
 
-    /// The key as etcd has it.
+    /// Returns the name of a key in etcd.
     fn name(&self, key: &str) -> String {
         format!("{}/{key}", self.prefix)
     }
@@ -47,7 +47,7 @@ impl EtcdTable {
         json!({ "key": coded(self.name(key.as_str())) })
     }
 
-    /// What of an answer is a page of rows.
+    /// Extracts a page of rows from an answer.
     fn rows(&self, found: Pairs) -> Result<Vec<(Key, Row)>, TableError> {
         let key = |name: Vec<u8>| {
             let name = String::from_utf8(name).map_err(|error| strange(&error))?;
@@ -78,7 +78,7 @@ impl Table for EtcdTable {
         let name = coded(self.name(key.as_str()));
         let put = json!({ "request_put": { "key": name, "value": coded(&new) } });
         match self.transact(key, &expect, &put).await {
-            // Its limit is lower than usual, and it does not say of what.
+            // Its limit is lower than usual, and the error does not state a size.
             Err(TableError::TooLarge(_)) => Err(TableError::TooLarge(new.len())),
             done => done,
         }
@@ -103,7 +103,8 @@ impl Table for EtcdTable {
         let below = prefix.map(|prefix| (format!("{prefix}/"), end_of(prefix.as_str())));
         pages(after, move |after| {
             let (first, end) = below.clone().unwrap_or_else(|| (String::new(), "\x7f".to_owned()));
-            // The first that may come: right behind the one before, or below the prefix.
+            // The first key of the page: right after the previous one, or the first below the
+            // prefix.
             let first = after
                 .map_or_else(|| first.clone(), |after| first.clone().max(format!("{after}\0")));
             let asked = json!({
@@ -121,7 +122,7 @@ impl Table for EtcdTable {
 }
 
 impl EtcdTable {
-    /// Does `change` if the row is as expected; the tag that the change has.
+    /// Executes `change` if the row is as expected. Returns the tag of the change.
     async fn transact(
         &self,
         key: &Key,

@@ -1,4 +1,4 @@
-//! What etcd's JSON has: Base64 for bytes, text for integers, nothing for what is zero or empty.
+//! etcd's JSON: Base64 for bytes, text for integers, and no field for zero or empty values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,12 +9,12 @@ use crate::{Row, TableError, Tag};
 /// Keys and rows as etcd has them.
 pub(super) type Pairs = Vec<(Vec<u8>, Row)>;
 
-/// Bytes as they are sent.
+/// Encodes bytes for a request.
 pub(super) fn coded(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// What an answer to a range has.
+/// Parses the answer to a range request.
 pub(super) fn pairs(answer: &Value) -> Result<Pairs, TableError> {
     let found = answer["kvs"].as_array().map(Vec::as_slice).unwrap_or_default();
     found.iter().map(pair).collect()
@@ -30,7 +30,7 @@ fn pair(found: &Value) -> Result<(Vec<u8>, Row), TableError> {
     Ok((bytes(&found["key"])?, Row { bytes: bytes(&found["value"])?.into(), tag }))
 }
 
-/// A revision as a tag.
+/// Parses a revision into a tag.
 pub(super) fn revision(field: &Value) -> Result<Tag, TableError> {
     let text = field.as_str().filter(|text| text.parse::<u64>().is_ok());
     let text = text.ok_or_else(|| strange("a revision", field))?;

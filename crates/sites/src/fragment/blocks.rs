@@ -1,4 +1,4 @@
-//! The payload of a fragment in blocks, each with a sum behind it that says where it belongs.
+//! The payload of a fragment in blocks, each followed by a checksum that includes its position.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use crate::sum::{SUM_BYTES, sum};
 
 /// Bytes of each block but the last of a fragment.
 pub const BLOCK_BYTES: u32 = 64 << 10;
-/// Bytes of a sum.
+/// Bytes of a checksum.
 const SUM: u64 = 8;
 const _: () = assert!(SUM_BYTES == 8);
 
-/// Where a fragment belongs: what the sums of its blocks have besides their bytes.
+/// Position of a fragment: what the checksums of its blocks cover besides their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The put.
     pub put: PutId,
-    /// Which chunk of the object.
+    /// Number of the chunk in the object.
     pub chunk: u32,
-    /// Which fragment of the chunk.
+    /// Index of the fragment in the chunk.
     pub fragment: u8,
 }
 
@@ -30,14 +30,14 @@ impl Place {
     }
 }
 
-/// Bytes of so much payload with the sums of its blocks.
+/// Returns the stored size of a payload, with the checksums of its blocks.
 #[must_use]
 pub fn stored_bytes(payload_bytes: u32) -> u64 {
     u64::from(payload_bytes) + SUM * u64::from(payload_bytes.div_ceil(BLOCK_BYTES))
 }
 
-/// Where in the blob the blocks are that a range of the payload lies in, for a header of so many
-/// bytes. It is empty for an empty range.
+/// Returns the range of the blob with the blocks that a range of the payload touches, after a
+/// header of this many bytes. It is empty for an empty range.
 #[must_use]
 pub fn stored_range(header_bytes: usize, payload_bytes: u32, wanted: &Range<u32>) -> Range<u64> {
     let whole = payload_range(payload_bytes, wanted);
@@ -48,7 +48,7 @@ pub fn stored_range(header_bytes: usize, payload_bytes: u32, wanted: &Range<u32>
     begin..begin + u64::from(whole.end - whole.start) + SUM * blocks
 }
 
-/// The payload of the whole blocks that a range lies in.
+/// Returns the payload range of the whole blocks that a range touches.
 #[must_use]
 pub fn payload_range(payload_bytes: u32, wanted: &Range<u32>) -> Range<u32> {
     let end = wanted.end.min(payload_bytes);
@@ -61,7 +61,7 @@ pub fn payload_range(payload_bytes: u32, wanted: &Range<u32>) -> Range<u32> {
     start / BLOCK_BYTES * BLOCK_BYTES..last
 }
 
-/// Puts the blocks of a payload behind a header.
+/// Appends the blocks of a payload to a header.
 pub(super) fn append(fragment: &mut Vec<u8>, place: &Place, payload: &[u8]) {
     let block = usize::try_from(BLOCK_BYTES).unwrap_or(usize::MAX);
     for (number, bytes) in (0..).zip(payload.chunks(block)) {
@@ -70,11 +70,11 @@ pub(super) fn append(fragment: &mut Vec<u8>, place: &Place, payload: &[u8]) {
     }
 }
 
-/// A range of the payload, out of the bytes that [`stored_range`] says, every block verified.
+/// Returns a range of the payload from the bytes of [`stored_range`], with every block verified.
 ///
 /// # Errors
-/// [`Fault::Cut`] when they are not as many, [`Fault::Block`] for the first block that is not what
-/// was written for this place.
+/// [`Fault::Cut`] if their number is wrong, [`Fault::Block`] for the first block that is not what
+/// was written for this position.
 pub fn payload(
     place: &Place,
     payload_bytes: u32,

@@ -1,60 +1,61 @@
-//! A chunk into payloads and back, whole or in part, by the small Reed-Solomon code.
+//! Encodes a chunk into payloads and decodes it, in whole or in part, with the small Reed-Solomon
+//! code.
 //!
-//! The code works on each byte of all payloads alone, so a part of a chunk whose fragment is
-//! missing is made of the same part of any k others.
+//! The code works on each byte position independently, so a part of a missing payload is
+//! reconstructed from the same part of any k others.
 
 use std::ops::Range;
 
 use fulgurite_codes::CodeError;
 use fulgurite_codes::small::SmallCode;
 
-/// How chunks are coded: into `data` payloads that are their bytes, and `parity` more.
+/// Code of chunks: `data` payloads with their bytes, plus `parity` payloads.
 #[derive(Clone, Debug)]
 pub struct ChunkCode {
     code: SmallCode,
 }
 
-/// What of a chunk lies in one payload.
+/// The part of a chunk that is in one payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which payload: one of the data.
+    /// Index of the payload: a data payload.
     pub fragment: u8,
-    /// Where in it.
+    /// Range in the payload.
     pub range: Range<u32>,
 }
 
 impl ChunkCode {
-    /// The code with these counts.
+    /// Creates the code with these counts.
     ///
     /// # Errors
-    /// [`CodeError::Counts`] when one is zero, or both are more than 255.
+    /// [`CodeError::Counts`] if one is zero, or their sum is more than 255.
     pub fn new(data: u8, parity: u8) -> Result<Self, CodeError> {
         Ok(Self { code: SmallCode::new(data.into(), parity.into())? })
     }
 
-    /// How many payloads give a chunk back.
+    /// Number of payloads needed to decode a chunk.
     #[must_use]
     pub const fn data(&self) -> usize {
         self.code.information()
     }
 
-    /// All payloads.
+    /// Number of all payloads.
     #[must_use]
     pub const fn fragments(&self) -> usize {
         self.code.shards()
     }
 
-    /// Bytes of each payload of a chunk of so many bytes. The last of the data is filled with
-    /// zeros.
+    /// Returns the size of each payload of a chunk of this size. The last data payload is padded
+    /// with zeros.
     #[must_use]
     pub fn payload_bytes(&self, chunk_bytes: u32) -> u32 {
         chunk_bytes.div_ceil(u32::try_from(self.data()).unwrap_or(u32::MAX))
     }
 
-    /// The payloads of a chunk, data first.
+    /// Encodes a chunk. Returns its payloads, data first.
     ///
     /// # Panics
-    /// When the chunk is empty.
+    /// If the chunk is empty.
     #[must_use]
     pub fn encode(&self, chunk: &[u8]) -> Vec<Vec<u8>> {
         assert!(!chunk.is_empty(), "a chunk has bytes");
@@ -68,10 +69,10 @@ impl ChunkCode {
         payloads
     }
 
-    /// The chunk, out of any [`Self::data`] of its payloads.
+    /// Decodes the chunk from any [`Self::data`] of its payloads.
     ///
     /// # Errors
-    /// [`CodeError`] when they are too few, of several lengths, or of no fragment.
+    /// [`CodeError`] if they are too few, of different lengths, or of an invalid index.
     pub fn decode(&self, chunk_bytes: u32, given: &[(usize, &[u8])]) -> Result<Vec<u8>, CodeError> {
         let length = usize::try_from(self.payload_bytes(chunk_bytes)).unwrap_or(usize::MAX);
         let given_one = given.iter().find(|(_, payload)| payload.len() != length);
@@ -87,13 +88,13 @@ impl ChunkCode {
                 None => lost.push((index, part)),
             }
         }
-        // Also when none is lost: it says what is wrong with what is given.
+        // Even if none is lost: it validates what is given.
         self.code.reconstruct(given, &mut lost)?;
         chunk.truncate(usize::try_from(chunk_bytes).unwrap_or(usize::MAX));
         Ok(chunk)
     }
 
-    /// A part of one payload, out of the same part of [`Self::data`] others.
+    /// Reconstructs a part of one payload from the same part of [`Self::data`] others.
     ///
     /// # Errors
     /// As [`Self::decode`].
@@ -108,7 +109,7 @@ impl ChunkCode {
         Ok(part)
     }
 
-    /// Where a range of a chunk of so many bytes lies, one piece behind the other.
+    /// Returns the consecutive pieces that a range of a chunk of this size consists of.
     #[must_use]
     pub fn pieces(&self, chunk_bytes: u32, wanted: &Range<u32>) -> Vec<Piece> {
         let length = self.payload_bytes(chunk_bytes);

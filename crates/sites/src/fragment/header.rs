@@ -1,5 +1,5 @@
-//! The header of a fragment, byte by byte (docs/formats/fragment.md): whoever finds the blob alone
-//! knows from it what it is of.
+//! The header of a fragment, byte by byte (docs/formats/fragment.md). It identifies the fragment
+//! even if only the blob is left.
 
 use std::fmt;
 
@@ -18,12 +18,12 @@ const FIXED: usize = 8 + 4 + 4 + 16 + 8 + 4 + 4 + 8 + 8 + 4 + 4 + 8;
 /// A header is padded to a multiple of this.
 const ALIGN: usize = 64;
 
-/// The id of one put: a random number that no other put has.
+/// Id of a put: a unique random number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PutId(u128);
 
 impl PutId {
-    /// The id with this number.
+    /// Creates the id with this number.
     #[must_use]
     pub const fn new(number: u128) -> Self {
         Self(number)
@@ -35,7 +35,7 @@ impl PutId {
         self.0
     }
 
-    /// As it is stored.
+    /// Returns its stored form.
     pub(super) const fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
@@ -53,104 +53,104 @@ impl fmt::Debug for PutId {
     }
 }
 
-/// What is wrong with a fragment.
+/// A defect of a fragment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It does not begin as a fragment does.
+    /// It does not start like a fragment.
     #[error("it is no fragment")]
     NoFragment,
     /// A newer program wrote it.
     #[error("it is a fragment of version {version}, which this program does not know")]
     Newer {
-        /// The version that it says.
+        /// The version in its header.
         version: u8,
     },
-    /// It is not as long as it should be.
+    /// It has the wrong length.
     #[error("it is cut: {have} bytes, and {need} should be there")]
     Cut {
-        /// Bytes that there are.
+        /// Its size in bytes.
         have: u64,
-        /// Bytes that there should be.
+        /// The expected size.
         need: u64,
     },
-    /// Its header is not what was written.
+    /// Its header is damaged.
     #[error("its header is damaged: {what}")]
     Header {
-        /// What of it.
+        /// The damaged part.
         what: String,
     },
-    /// It is a fragment, and not the one that belongs here.
+    /// It is a valid fragment, but not the expected one.
     #[error("it is another fragment: {what} is {found}, not {expected}")]
     Stranger {
-        /// What says so.
+        /// The field that differs.
         what: &'static str,
-        /// As it is.
+        /// The value found.
         found: String,
-        /// As it should be.
+        /// The expected value.
         expected: String,
     },
-    /// A block is not what was written for this place.
+    /// A block is not what was written for this position.
     #[error("block {block} is not what was written for this put, chunk and fragment")]
     Block {
         /// Its number, from zero.
         block: u64,
     },
-    /// There is no such fragment: it was to be written, or a part of it read, that it cannot have.
+    /// No such fragment can exist: a write or a range read had invalid arguments.
     #[error("there is no such fragment: {what}")]
     Unwritable {
-        /// Why.
+        /// The reason.
         what: String,
     },
 }
 
-/// What a fragment says of itself.
+/// Header of a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The put that it is of.
+    /// The put it belongs to.
     pub put: PutId,
-    /// How the writer calls the object; any bytes.
+    /// The writer's name of the object; any bytes.
     pub object: Vec<u8>,
-    /// Bytes of the whole object.
+    /// Size of the whole object in bytes.
     pub object_bytes: ByteCount,
-    /// Where in the object the chunk begins.
+    /// Offset of the chunk in the object.
     pub chunk_offset: ByteCount,
-    /// Which chunk of the object it is of.
+    /// Number of the chunk in the object.
     pub chunk: u32,
-    /// Bytes of the chunk.
+    /// Size of the chunk in bytes.
     pub chunk_bytes: u32,
-    /// Which fragment of the chunk it is: those below `data` are the chunk itself, cut in pieces.
+    /// Index of the fragment in the chunk: those below `data` are pieces of the chunk itself.
     pub fragment: u8,
-    /// How many fragments give the chunk back.
+    /// Number of data fragments: as many decode the chunk.
     pub data: u8,
-    /// How many there are beyond.
+    /// Number of parity fragments.
     pub parity: u8,
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     pub payload_bytes: u32,
     /// When the put began, by the writer's clock.
     pub time: UnixTime,
 }
 
 impl Header {
-    /// Where the fragment belongs.
+    /// Returns the position of the fragment.
     #[must_use]
     pub const fn place(&self) -> Place {
         Place { put: self.put, chunk: self.chunk, fragment: self.fragment }
     }
 
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         Self::bytes_with(self.object.len())
     }
 
-    /// Bytes of a header with the key of an object of so many bytes.
+    /// Returns the size of a header for an object key of this length.
     #[must_use]
     pub const fn bytes_with(object_key_bytes: usize) -> usize {
         (FIXED + object_key_bytes + SUM_BYTES).next_multiple_of(ALIGN)
     }
 
-    /// Whether the counts make a fragment; what is wrong with them.
+    /// Checks the counts of a fragment. Returns what is wrong with them, if anything.
     fn fault(&self) -> Option<String> {
         let fragments = u16::from(self.data) + u16::from(self.parity);
         let end = self.chunk_offset.get().checked_add(u64::from(self.chunk_bytes));
@@ -198,7 +198,7 @@ impl Header {
         Ok(bytes)
     }
 
-    /// The header that a fragment begins with.
+    /// Parses the header at the start of a fragment.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -234,10 +234,10 @@ impl Header {
         }
     }
 
-    /// Whether the fragment is the one that `expected` is of, but for its time.
+    /// Checks that the fragment is the one of `expected`, except for its time.
     ///
     /// # Errors
-    /// [`Fault::Stranger`], which says by what.
+    /// [`Fault::Stranger`], with the field that differs.
     pub fn check(&self, expected: &Self) -> Result<(), Fault> {
         let shown = |header: &Self| {
             let counts = format!("{} + {}", header.data, header.parity);
@@ -280,7 +280,7 @@ impl Fields<'_> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// What comes behind the length.
+    /// Parses the fields after the length.
     fn rest(mut self, fragment: u8, data: u8, parity: u8) -> Option<Header> {
         let put = PutId(u128::from_le_bytes(self.array()?));
         let object_bytes = ByteCount::new(self.u64()?);

@@ -1,13 +1,13 @@
-//! Fragments: what of one chunk of one version of an object lies at one site, as one blob.
+//! Fragments: the part of one chunk of one version of an object that one site stores, as one blob.
 //!
 //! ```text
-//! object    chunk 0 | chunk 1 | ...                          each coded alone
-//! chunk     payload 0 | .. | payload k-1 | k | .. | k+m-1    any k of them give the chunk
+//! object    chunk 0 | chunk 1 | ...                          each coded on its own
+//! chunk     payload 0 | .. | payload k-1 | k | .. | k+m-1    any k of them decode the chunk
 //! fragment  header | block | sum | block | sum | ...         64 KiB of payload each
 //! ```
 //!
-//! The sum of a block is that of where it belongs and of its bytes: a read of a part verifies what
-//! it fetched, and a fragment of another put, chunk or place is as bad as a damaged one.
+//! The checksum of a block covers its position and its bytes. So a range read verifies what it
+//! fetched, and a fragment of another put, chunk or index counts as damaged.
 //! docs/formats/fragment.md; Giza, section 4.
 
 mod blocks;
@@ -20,10 +20,10 @@ pub use chunk::{ChunkCode, Piece};
 pub use header::{Fault, Header, PutId, VERSION};
 pub use reading::{ChunkSources, ReadError, read_range};
 
-/// A fragment as it is stored.
+/// Encodes a fragment for storage.
 ///
 /// # Errors
-/// [`Fault::Unwritable`] when the header and the payload do not fit each other or the format.
+/// [`Fault::Unwritable`] if the header and the payload do not fit each other or the format.
 pub fn encode(header: &Header, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut fragment = header.encode()?;
     if u64::from(header.payload_bytes) != u64::try_from(bytes.len()).unwrap_or(u64::MAX) {
@@ -34,7 +34,7 @@ pub fn encode(header: &Header, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
     Ok(fragment)
 }
 
-/// Header and payload of a whole fragment, every block of it verified.
+/// Decodes a whole fragment into header and payload, with every block verified.
 ///
 /// # Errors
 /// What is wrong with it.

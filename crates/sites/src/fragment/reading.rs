@@ -1,5 +1,5 @@
-//! A range of a chunk out of fragments at several sites: of the data fragments that it lies in, or,
-//! where one of them cannot be had, of as many others as the code takes.
+//! Reads a range of a chunk from fragments at several sites: from the data fragments that contain
+//! it or, if one of them is unavailable, from enough others (degraded read).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,11 +11,11 @@ use super::chunk::{ChunkCode, Piece};
 use super::header::{Fault, Header};
 use crate::{Blob, BlobError, Key};
 
-/// Where the fragments of one chunk are, in their order.
+/// Places of the fragments of one chunk, in order.
 pub struct ChunkSources<'a> {
-    /// What the header of each says, but for its own number.
+    /// The header that they share, except for the fragment index.
     pub header: &'a Header,
-    /// The blobs, as many as there are fragments.
+    /// The blobs, one per fragment.
     pub blobs: Vec<(&'a dyn Blob, Key)>,
 }
 
@@ -30,13 +30,13 @@ impl std::fmt::Debug for ChunkSources<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// There is no such range, or not as many blobs as fragments.
+    /// The range is invalid, or the number of blobs differs from that of fragments.
     #[error("{what}")]
     Invalid {
-        /// Why.
+        /// The reason.
         what: String,
     },
-    /// Too few fragments could be had.
+    /// Too few fragments could be read.
     #[error(
         "{have} fragments of chunk {chunk} could be had, and {need} are needed: {absent} are not \
          there, {damaged} are damaged, {away} cannot be asked now"
@@ -44,20 +44,20 @@ pub enum ReadError {
     TooFew {
         /// The chunk.
         chunk: u32,
-        /// Fragments that were had.
+        /// Fragments that were read.
         have: usize,
         /// Fragments that are needed.
         need: usize,
-        /// Fragments that are not there, as their stores say.
+        /// Fragments that do not exist, according to their stores.
         absent: usize,
-        /// Fragments that are there and not what was written.
+        /// Fragments that exist but are damaged.
         damaged: usize,
-        /// Fragments of which nothing is known.
+        /// Fragments in an unknown state.
         away: usize,
     },
 }
 
-/// Why a fragment could not be had.
+/// Why a fragment could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lack {
     Absent,
@@ -65,7 +65,7 @@ enum Lack {
     Away,
 }
 
-/// Bytes `wanted` of a chunk.
+/// Reads the bytes `wanted` of a chunk.
 ///
 /// # Errors
 /// [`ReadError`].
@@ -102,7 +102,7 @@ pub async fn read_range(
     Ok(bytes)
 }
 
-/// A piece out of the same part of others.
+/// Reconstructs a piece from the same part of other fragments.
 async fn rebuilt(
     sources: &ChunkSources<'_>,
     code: &ChunkCode,
@@ -112,7 +112,7 @@ async fn rebuilt(
     let mut given: Vec<(usize, Vec<u8>)> = Vec::new();
     let mut left: Vec<usize> =
         (0..code.fragments()).filter(|index| !lacks.contains_key(index)).collect();
-    // As many at a time as are needed still; whoever wants more at once hedges.
+    // Request only as many as are still needed; to request more at once, use hedged reads.
     while given.len() < code.data() && !left.is_empty() {
         let rest = left.split_off(left.len().min(code.data() - given.len()));
         let asked = left.iter().map(|&index| fetch(sources, index, &piece.range));
@@ -144,7 +144,7 @@ async fn rebuilt(
     part.map_err(|error| ReadError::Invalid { what: error.to_string() })
 }
 
-/// A part of the payload of one fragment, verified.
+/// Reads part of the payload of one fragment and verifies it.
 async fn fetch(
     sources: &ChunkSources<'_>,
     index: usize,

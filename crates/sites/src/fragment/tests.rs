@@ -1,4 +1,4 @@
-//! Fragments of version 1, byte by byte, and everything that may be wrong with one.
+//! Fragments of version 1, byte by byte, and all possible defects of one.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The fragments of one chunk.
+/// Returns the fragments of one chunk.
 fn fragments(data: u8, parity: u8, chunk: &[u8]) -> Vec<Vec<u8>> {
     let code = ChunkCode::new(data, parity).unwrap();
     let each = (0..).zip(code.encode(chunk));
@@ -83,7 +83,7 @@ fn any_fragments_give_the_chunk_and_fewer_do_not() {
     }
 }
 
-/// What is wrong with these bytes.
+/// Returns the defect of these bytes.
 fn fault(fragment: &[u8]) -> String {
     decode(fragment).unwrap_err().to_string()
 }
@@ -114,7 +114,7 @@ fn every_wrong_fragment_is_refused_by_name() {
     name("a bit of the header", flipped(40));
     name("a bit of the first block", flipped(parsed.bytes() + 9));
     name("a bit of the last sum", flipped(last - 1));
-    // The first two blocks change places.
+    // The first two blocks are swapped.
     let (begin, stride) = (parsed.bytes(), 65_544);
     let mut swapped = whole.clone();
     let first = swapped[begin..begin + 34_000].to_vec();
@@ -218,7 +218,7 @@ fn headers_that_make_no_fragment_are_not_written() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A part of a payload is read from the blocks that it lies in, and from nothing else.
+    /// A part of a payload is read from the blocks it touches, and from nothing else.
     #[test]
     fn parts_are_read_alone(
         length in 1_u32..300_000,

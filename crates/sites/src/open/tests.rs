@@ -1,4 +1,4 @@
-//! What is opened, what is refused, and that nothing that is shown has a secret.
+//! What can be opened, what is refused, and that no error shows a secret.
 
 use fulgurite_units::error_chain;
 
@@ -16,7 +16,7 @@ fn opener() -> Opener {
     Opener::new(entropy(1), environment)
 }
 
-/// What is said of an address that cannot be opened.
+/// Returns the error of an address that cannot be opened.
 async fn refusal(address: &str) -> String {
     let address: Address = address.parse().unwrap();
     let error = opener().table(&address, true).await.err().expect("it is refused");
@@ -62,7 +62,7 @@ fn a_node_has_a_place_a_name_and_three_files() {
     assert_eq!(named.ca, FilePath::new("/a"));
     assert_eq!(named.certificate, FilePath::new("/b"));
     assert_eq!(named.key, FilePath::new("/c"));
-    // Without a name it is the host that the certificate has to have.
+    // Without a name, the certificate must have the host name.
     assert_eq!(place("node://[::1]:7443?ca=/a&cert=/b&key=/c").unwrap().name, "::1");
     let refused = |text: &str| place(text).unwrap_err().to_string();
     assert!(refused("node://oslo/oslo?ca=/a&cert=/b&key=/c").contains("it has no port"));
@@ -81,7 +81,7 @@ async fn nothing_that_is_shown_has_a_secret() {
     for shown in [format!("{etcd:?} {table:?}"), format!("{postgres:?}")] {
         assert!(!shown.contains(SECRET), "{shown}");
     }
-    // Nobody listens there.
+    // Nothing listens there.
     let address: Address = "postgres://me@127.0.0.1:1/db".parse().unwrap();
     let error = opener.table(&address, true).await.err().unwrap();
     let shown = format!("{error:?} {}", error_chain(&error));

@@ -1,4 +1,4 @@
-//! The checks on seeded bytes: noise, and what was written with a few bytes changed.
+//! The fuzz checks on seeded bytes: noise, and encoded samples with a few bytes changed.
 //! `FULGURITE_TEST_SEED` repeats or varies a run.
 
 use fulgurite_units::{ByteCount, Seed, UnixTime};
@@ -12,7 +12,8 @@ fn seed() -> u64 {
     std::env::var("FULGURITE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
 }
 
-/// Each sample with up to four bytes changed, cut or repeated, many times, and noise.
+/// Runs a check on each sample with up to four bytes changed, cut or repeated, many times, and on
+/// noise.
 fn vary(samples: &[Vec<u8>], check: fn(&[u8])) {
     let mut random = Seed::new(seed()).child(b"outside").stream();
     let below = |random: &mut fulgurite_units::RandomStream, bound: usize| {

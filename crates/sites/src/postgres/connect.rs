@@ -1,8 +1,7 @@
-//! One connection to a `PostgreSQL`, with TLS or without.
+//! One connection to a `PostgreSQL`, with or without TLS.
 //!
-//! TLS is rustls with certificates of a file that is named: the server's name is verified against
-//! it. There is no TLS that verifies nothing, and none that is left out when the server does not
-//! want it.
+//! TLS is rustls with the CA certificates of a named file, and verifies the server's name. There is
+//! no TLS without verification, and no fallback to plain text if the server does not support TLS.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,17 +23,17 @@ use super::{PostgresOptions, told};
 use crate::limits::CONNECT_WITHIN;
 use crate::{Cause, TableError};
 
-/// How connections to a `PostgreSQL` are secured.
+/// Security of connections to a `PostgreSQL`.
 #[derive(Clone, Default)]
 pub enum PostgresTls {
-    /// Not at all: on one machine, or in a network that nobody else is in.
+    /// No TLS: on one machine, or in a private network.
     #[default]
     Off,
-    /// By TLS, whose certificates are those of this authority.
+    /// TLS with the certificates of this CA.
     Verified {
-        /// Where the authority's certificates are.
+        /// File of the CA certificates.
         ca: PathBuf,
-        /// What was made of them.
+        /// The client configuration made of them.
         config: Arc<ClientConfig>,
     },
 }
@@ -48,7 +47,7 @@ impl std::fmt::Debug for PostgresTls {
     }
 }
 
-/// Certificates of a file cannot be used.
+/// The certificates of a file are unusable.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificates of \"{path}\" cannot be used: {what}")]
 pub struct TlsError {
@@ -57,10 +56,10 @@ pub struct TlsError {
 }
 
 impl PostgresTls {
-    /// TLS with the authority whose certificates (PEM) are in a file.
+    /// TLS with the CA certificates (PEM) of a file.
     ///
     /// # Errors
-    /// When there are none in it.
+    /// If the file contains none.
     pub fn verified(ca: &Path) -> Result<Self, TlsError> {
         let refuse = |what: String| TlsError { path: ca.display().to_string(), what };
         let pem = std::fs::read(ca).map_err(|error| refuse(error.to_string()))?;
@@ -82,7 +81,7 @@ impl PostgresTls {
     }
 }
 
-/// A connection that is to a primary, and whose commits are durable when they are told.
+/// Opens a connection to a primary whose commits are durable when acknowledged.
 pub(super) async fn connect(options: &PostgresOptions) -> Result<Client, TableError> {
     let mut config = options.config.clone();
     config.connect_timeout(CONNECT_WITHIN).application_name("fulgurite");
@@ -108,7 +107,8 @@ pub(super) async fn connect(options: &PostgresOptions) -> Result<Client, TableEr
         let set = client.batch_execute("set synchronous_commit = on").await;
         set.map_err(|error| told::definite(&error))?;
     }
-    // The default of the database may be another, at which a write is refused for another's.
+    // The database may default to a stricter isolation level, at which concurrent writes are
+    // aborted.
     let set = "set default_transaction_isolation = 'read committed'";
     client.batch_execute(set).await.map_err(|error| told::definite(&error))?;
     Ok(client)
@@ -120,7 +120,7 @@ where
     T::Stream: Send + 'static,
 {
     let (client, connection) = config.connect(tls).await?;
-    // It ends with the client; what it ends with is told to whoever asked.
+    // The task ends with the client; its error is also returned to the caller.
     tokio::spawn(async move {
         let _ = connection.await;
     });
@@ -158,7 +158,7 @@ impl TlsConnect<Socket> for Named {
     }
 }
 
-/// A stream under TLS.
+/// A TLS stream.
 struct Secured(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl TlsStream for Secured {

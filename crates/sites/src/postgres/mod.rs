@@ -1,4 +1,4 @@
-//! A table in `PostgreSQL`: each call is one statement, and a conflict says what is there.
+//! A table in `PostgreSQL`: each call is one statement, and a conflict returns the current row.
 //!
 //! ```text
 //! key   text, collated by bytes, the primary key
@@ -6,10 +6,10 @@
 //! bytes the row
 //! ```
 //!
-//! Whether a write took place is seen by whose tag comes back. `on conflict do update` and `update`
-//! lock the row and, where they waited for another, compute what they set from what that one left:
-//! so they return what is there now at the default isolation as well, where `do nothing` with a
-//! `select` may return nothing at all. A conflict leaves a row of the same contents, for vacuum.
+//! The returned tag shows whether a write took place. `on conflict do update` and `update` lock the
+//! row and, if they waited for another transaction, compute the new values from what it left. So
+//! they return the current row even at the default isolation level, where `do nothing` with a
+//! `select` may return nothing. A conflict leaves a dead copy of the same row for vacuum.
 
 mod connect;
 mod pool;
@@ -27,23 +27,23 @@ use crate::{Entropy, Expect, Key, Row, Table, TableError, Tag};
 pub use connect::{PostgresTls, TlsError};
 use pool::{Kind, Pool};
 
-/// How a table in `PostgreSQL` is reached.
+/// Options to open a table in `PostgreSQL`.
 #[derive(Clone)]
 pub struct PostgresOptions {
     /// Host, user, database, password.
     pub config: tokio_postgres::Config,
-    /// Name of the table; letters, digits and `_`, with a schema and a dot in front if need be.
+    /// Name of the table; letters, digits and `_`, optionally prefixed with a schema and a dot.
     pub table: String,
-    /// Whether the table is made when there is none.
+    /// Whether to create the table if it does not exist.
     pub may_create: bool,
-    /// Connections at a time, at most.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// How they are secured.
+    /// Their security.
     pub tls: PostgresTls,
 }
 
 impl std::fmt::Debug for PostgresOptions {
-    /// Without what leads to a password.
+    /// Omits everything that may contain a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { table, may_create, connections, tls, .. } = self;
         f.debug_struct("PostgresOptions")
@@ -63,11 +63,11 @@ pub struct PostgresTable {
 }
 
 impl PostgresTable {
-    /// The table, which is made if it may be and is not there.
+    /// Opens the table, and creates it if it is missing and may be created.
     ///
     /// # Errors
-    /// [`TableError::Unavailable`] when it cannot be reached or is not there,
-    /// [`TableError::Denied`], and [`TableError::Unsupported`] for a name that is none.
+    /// [`TableError::Unavailable`] if it cannot be reached or does not exist,
+    /// [`TableError::Denied`], and [`TableError::Unsupported`] for an invalid name.
     pub async fn open(options: PostgresOptions, entropy: Entropy) -> Result<Self, TableError> {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let mut parts = options.table.split('.');
@@ -139,7 +139,8 @@ impl Table for PostgresTable {
     ) -> BoxStream<'_, Result<(Key, Row), TableError>> {
         let below = prefix.map(|prefix| (format!("{prefix}/"), end_of(prefix.as_str())));
         pages(after, move |after| {
-            // Letters of keys come before 0x7f, and all that is below a prefix behind its slash.
+            // All characters of keys sort before 0x7f, and everything below a prefix after its
+            // slash.
             let (first, end) = below.clone().unwrap_or_else(|| (String::new(), "\x7f".to_owned()));
             let first =
                 after.map_or_else(|| first.clone(), |after| first.clone().max(after.into()));
@@ -157,7 +158,7 @@ impl Table for PostgresTable {
     }
 }
 
-/// Tag and bytes from column `at` on. Bytes may be left out by who wrote them.
+/// Reads tag and bytes from column `at` on. The writer's own statement may omit the bytes.
 fn row(found: &tokio_postgres::Row, at: usize) -> Result<Row, TableError> {
     let tag: Vec<u8> = found.try_get(at).map_err(|error| told::strange(&error))?;
     let bytes: Option<Vec<u8>> = found.try_get(at + 1).map_err(|error| told::strange(&error))?;

@@ -1,7 +1,7 @@
-//! Connections to a `PostgreSQL`, so many at a time, each with its statements prepared.
+//! Pool of connections to a `PostgreSQL`, each with its statements prepared.
 //!
-//! A connection that failed is not used again, and a new one is made by who needs one. A call is
-//! never repeated here.
+//! A connection that failed is not reused; the next caller opens a new one. Calls are never retried
+//! here.
 
 use std::fmt;
 use std::future::Future;
@@ -32,12 +32,12 @@ impl Kind {
     const ALL: [Self; 6] =
         [Self::Read, Self::Insert, Self::Update, Self::Remove, Self::Erase, Self::Scan];
 
-    /// Whether nothing changes by it.
+    /// Whether it changes nothing.
     const fn is_read(self) -> bool {
         matches!(self, Self::Read | Self::Scan)
     }
 
-    /// Its text. The name of the table has letters that need no quotes.
+    /// Returns its SQL. The table name needs no quotes.
     fn text(self, table: &str) -> String {
         match self {
             Self::Read => format!("select tag, bytes from {table} where key = $1"),
@@ -91,7 +91,7 @@ impl Pool {
         Self { options, idle: Mutex::default(), places }
     }
 
-    /// Makes the table if it may be, and looks whether it is there.
+    /// Creates the table if it may, and checks that it exists.
     pub(super) async fn prepare_table(&self, may_create: bool) -> Result<(), TableError> {
         let _place = self.place().await?;
         let table = &self.options.table;
@@ -102,7 +102,7 @@ impl Pool {
                     "create table if not exists {table} \
                      (key text collate \"C\" primary key, tag bytea not null, bytes bytea not null)"
                 );
-                // Two that make it at once may meet in the catalog; then it is there.
+                // Two concurrent creations may collide in the catalog; then the table exists.
                 if let Err(error) = client.batch_execute(&text).await
                     && !told::is_duplicate(&error)
                 {
@@ -116,7 +116,7 @@ impl Pool {
         Ok(())
     }
 
-    /// What a statement returns.
+    /// Executes a statement and returns its rows.
     pub(super) async fn ask(
         &self,
         kind: Kind,
@@ -135,10 +135,10 @@ impl Pool {
         let asked = connection.client.query(statement, arguments);
         let answer = match tokio::time::timeout(ANSWER_WITHIN, asked).await {
             Ok(answer) => answer.map_err(|error| told::of_call(&error)),
-            // The connection goes with it.
+            // The connection is dropped as well.
             Err(_) => return Err(of_kind(kind, TableError::Unknown(late()))),
         };
-        // After an error nobody knows what the connection is still good for.
+        // After an error the state of the connection is unknown.
         let answer = answer.map_err(|error| of_kind(kind, error))?;
         self.give_back(connection);
         Ok(answer)
@@ -179,7 +179,7 @@ fn late() -> Cause {
     Cause::new("the database did not answer in time")
 }
 
-/// A read of which nothing came back did not happen.
+/// Maps the error of a statement: a read without an answer was not executed.
 fn of_kind(kind: Kind, error: TableError) -> TableError {
     if kind.is_read() { error.of_read() } else { error }
 }

@@ -1,7 +1,7 @@
-//! Errors of `PostgreSQL` as ours.
+//! Maps errors of `PostgreSQL` to ours.
 //!
-//! A statement that is answered with an error changed nothing. One that is not answered may have.
-//! The end of the server is told by an error as well, at any time, so that one says nothing.
+//! A statement answered with an error changed nothing. One without an answer may have. A server
+//! shutdown is also reported as an error, at any time, so it proves nothing.
 
 use fulgurite_units::error_chain;
 use tokio_postgres::Error;
@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::{Cause, TableError};
 
-/// Of a call that was sent.
+/// Maps the error of a call that was sent.
 pub(super) fn of_call(error: &Error) -> TableError {
     match error.as_db_error() {
         Some(told) if is_of_end(told.code()) => TableError::Unknown(cause(error)),
@@ -18,23 +18,23 @@ pub(super) fn of_call(error: &Error) -> TableError {
     }
 }
 
-/// Of something that changes no row, or did not get so far.
+/// Maps the error of a call that changes no row, or did not get that far.
 pub(super) fn definite(error: &Error) -> TableError {
     let code = error.code().map_or("", SqlState::code);
     match code {
-        // Of a server that has no such user, or a table that is another's.
+        // The server does not know the user, or the table belongs to another user.
         "42501" => TableError::Denied(cause(error)),
         _ if code.starts_with("28") => TableError::Denied(cause(error)),
         _ => TableError::Unavailable(cause(error)),
     }
 }
 
-/// An answer that is not of a table of ours.
+/// Returns the error for an answer that is not from our table.
 pub(super) fn strange(error: &Error) -> TableError {
     TableError::Corrupt(error_chain(error))
 }
 
-/// Whether what was to be made is being made by another.
+/// Whether another transaction is creating the same object.
 pub(super) fn is_duplicate(error: &Error) -> bool {
     ["42P07", "42710", "23505"].contains(&error.code().map_or("", SqlState::code))
 }

@@ -1,4 +1,4 @@
-//! Transactions on a table that answers by a script.
+//! Transactions on a table with scripted answers.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,29 +10,29 @@ use futures::stream::BoxStream;
 use super::*;
 use crate::{MemoryTable, NoRests, TableCaps};
 
-/// What a call of the table comes to.
+/// Fate of a table call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// What it should.
+    /// It works.
     Fine,
-    /// Nobody knows, and it happened.
+    /// Unknown outcome; it was applied.
     Landed,
-    /// Nobody knows, and it happened, and then another wrote.
+    /// Unknown outcome; it was applied, and then another writer wrote.
     LandedAndReplaced,
-    /// Nobody knows; it happens when the next call comes.
+    /// Unknown outcome; it is applied when the next call comes.
     LandsLater,
-    /// Nobody knows; it happens when the next write comes, right before it.
+    /// Unknown outcome; it is applied when the next write comes, right before it.
     LandsAtTheNextWrite,
-    /// Nobody knows, and it did not happen.
+    /// Unknown outcome; it was not applied.
     Lost,
     Away,
     Busy,
     Denied,
-    /// Another writes first.
+    /// Another writer writes first.
     Beaten,
 }
 
-/// Calls go as the script says, and then as they should.
+/// A table whose calls follow the script, and then work.
 struct Scripted {
     inner: MemoryTable,
     script: Mutex<VecDeque<Step>>,
@@ -56,7 +56,7 @@ impl Scripted {
         self.script.lock().unwrap().pop_front().unwrap_or(Step::Fine)
     }
 
-    /// Another writer's write, on top of what is there.
+    /// Executes another writer's write, based on the current row.
     async fn other(&self, key: &Key) {
         let row = self.inner.read(key).await.unwrap();
         let number = {
@@ -150,7 +150,7 @@ fn key() -> Key {
     Key::new("row").unwrap()
 }
 
-/// Puts ` me` into the row, once.
+/// Appends ` me` to the row, once.
 async fn put(table: &Scripted, guess: Guess) -> Result<Done<()>, TransactError> {
     transact(table, &key(), guess, &NoRests, |row| {
         let text = String::from_utf8(row.unwrap_or_default().to_vec()).unwrap();
@@ -162,7 +162,7 @@ async fn put(table: &Scripted, guess: Guess) -> Result<Done<()>, TransactError> 
     .await
 }
 
-/// What the row is after these steps, and how many calls it took.
+/// Returns the row after these steps, and the number of calls.
 async fn after(script: &[Step]) -> (String, u32) {
     let table = Scripted::new(script);
     let done = put(&table, Guess::Nothing).await.unwrap_or_else(|e| panic!("{script:?}: {e}"));
@@ -191,8 +191,8 @@ async fn a_write_takes_place_once_whatever_answers_are_lost() {
 
 #[tokio::test]
 async fn a_write_that_lands_after_it_was_looked_for_lands_once() {
-    // The first is not there when it is looked for, and lands right before the second of the same
-    // bytes, which meets it.
+    // The first write is not visible in the read-back, and is applied right before the second one
+    // of the same bytes, which conflicts with it.
     let script = [Step::Fine, Step::LandsAtTheNextWrite, Step::Fine, Step::Fine, Step::Fine];
     let table = Scripted::new(&script);
     let done = put(&table, Guess::Nothing).await.unwrap();
@@ -206,7 +206,7 @@ async fn what_is_given_up_says_whether_something_may_have_been_written() {
     let error = put(&table, Guess::Nothing).await.unwrap_err();
     assert!(matches!(error, TransactError::Unavailable { .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    // Every write is beaten; guesses are not believed when they are wrong.
+    // Every write is beaten; a wrong guess is not believed.
     let table = Scripted::new(&always(Step::Beaten));
     let error = put(&table, Guess::Absent).await.unwrap_err();
     assert!(matches!(error, TransactError::Contended { tries: TRIES_MAX, .. }), "{error}");
@@ -216,7 +216,7 @@ async fn what_is_given_up_says_whether_something_may_have_been_written() {
     script.extend(always(Step::Away));
     let error = put(&Scripted::new(&script), Guess::Nothing).await.unwrap_err();
     assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
-    // It may have landed and been replaced; whoever cannot look any more does not say no.
+    // It may have been applied and replaced; without a further read the answer must not be no.
     for rest in [always(Step::Away), vec![Step::Denied]] {
         let mut script = vec![Step::Fine, Step::LandedAndReplaced, Step::Denied];
         script.extend(rest);
@@ -232,7 +232,7 @@ async fn what_is_given_up_says_whether_something_may_have_been_written() {
 
 #[tokio::test]
 async fn a_row_that_may_have_been_ours_is_not_denied_later() {
-    // Landed, replaced by one that does not have it, and then others are always faster.
+    // Applied, replaced by a row without it, and then other writers always win.
     let (row, table) = (key(), Scripted::new(&[Step::Fine, Step::LandedAndReplaced]));
     let decided = Mutex::new(0);
     let done = transact(&table, &row, Guess::Nothing, &NoRests, |row| {

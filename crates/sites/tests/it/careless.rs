@@ -1,11 +1,11 @@
-//! An S3 server that does not obey the conditions that it takes.
+//! An S3 server that accepts conditions and does not enforce them.
 
 use std::path::Path;
 
 use crate::servers::{ACCESS_KEY, SECRET_KEY};
 
-/// s3s-fs in this process, with a bucket called `bucket`: it takes conditions, looks, and then
-/// writes whatever happened in between. Its port.
+/// Starts s3s-fs in this process, with a bucket called `bucket`: it checks conditions and then
+/// writes, whatever happened in between. Returns its port.
 pub(crate) async fn s3s_fs(folder: &Path) -> u16 {
     use hyper_util::rt::TokioIo;
     std::fs::create_dir_all(folder.join("bucket")).unwrap();

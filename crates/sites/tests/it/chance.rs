@@ -1,4 +1,4 @@
-//! Entropy from a seed, and connections that lose messages by it.
+//! Seeded entropy, and connections that lose messages by it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use fulgurite_sites::{Cause, Entropy, Expect, Key, Row, Table, TableCaps, TableE
 use fulgurite_units::Seed;
 use futures::stream::BoxStream;
 
-/// Entropy that is the same each time.
+/// Returns entropy that is the same each time.
 pub(crate) fn entropy(seed: u64) -> Entropy {
     let (seed, drawn) = (Seed::new(seed), AtomicU64::new(0));
     Entropy::new(move || {
@@ -20,8 +20,8 @@ pub(crate) fn entropy(seed: u64) -> Entropy {
     })
 }
 
-/// A table that is reached over a bad connection: of four writes one is not sent, and of one the
-/// answer is lost.
+/// A table behind a bad connection: of four writes one is not sent, and of another the answer is
+/// lost.
 pub(crate) struct BadConnection {
     pub(crate) inner: Arc<dyn Table>,
     pub(crate) entropy: Entropy,

@@ -1,4 +1,4 @@
-//! What every table and every store of blobs has to do, whatever is behind it.
+//! Conformance suite for every table and every blob store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn at(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// All of it. Nothing is left behind.
+/// Runs the whole suite. Leaves nothing behind.
 pub(crate) async fn suite(table: &Arc<dyn Table>, second: &Arc<dyn Table>) {
     conditions(&**table, &**second).await;
     removal(&**table).await;
@@ -26,7 +26,7 @@ pub(crate) async fn suite(table: &Arc<dyn Table>, second: &Arc<dyn Table>) {
     ids_over_bad_connections(table, second).await;
 }
 
-/// A conflict, and what it says.
+/// Checks a conflict, and the row that it returns.
 fn conflict(table: &dyn Table, answer: Result<Tag, TableError>, there: Option<&[u8]>) {
     let error = answer.unwrap_err();
     assert_eq!(error.certainty(), Certainty::Refused);
@@ -56,13 +56,13 @@ async fn conditions(table: &dyn Table, second: &dyn Table) {
     let long = Bytes::from(vec![7; table.caps().max_row + 1]);
     let error = table.cas(&key, Expect::Is(newer.clone()), long).await.unwrap_err();
     assert!(matches!(error, TableError::TooLarge(_)), "{error:?}");
-    // Keys that are others' beginnings are rows of their own.
+    // Keys that are prefixes of others are separate rows.
     let below = at("suite/row/below");
     table.cas(&below, Expect::Absent, "below".into()).await.unwrap();
     assert_eq!(table.read(&key).await.unwrap().unwrap().tag, newer);
     for key in [key, below] {
         table.erase(&key).await.unwrap();
-        // Once more is no error.
+        // A repeat is no error.
         table.erase(&key).await.unwrap();
         assert_eq!(second.read(&key).await, Ok(None));
     }
@@ -83,7 +83,7 @@ async fn removal(table: &dyn Table) {
         assert_eq!(table.read(&key).await, Ok(None));
         let error = table.remove(&key, &tag).await.unwrap_err();
         assert!(matches!(error, TableError::Conflict(None)), "{error:?}");
-        // A row of that key that is made again is another.
+        // A row that is recreated under that key gets another tag.
         let again = table.cas(&key, Expect::Absent, "one".into()).await.unwrap();
         assert_ne!(again, tag);
         let error = table.remove(&key, &tag).await.unwrap_err();
@@ -116,7 +116,7 @@ async fn scans(table: &dyn Table, second: &dyn Table) {
     };
     let sorted: Vec<Key> = expected.iter().cloned().collect();
     assert_eq!(scan(Some(&prefix), None).await, sorted);
-    // Behind a row, behind a key that is none, before all and behind all.
+    // After a row, after a missing key, before all and after all.
     assert_eq!(scan(Some(&prefix), Some(sorted[40].clone())).await, sorted[41..]);
     let between = sorted[40].join("x").unwrap();
     assert_eq!(scan(Some(&prefix), Some(between)).await, sorted[41..]);
@@ -126,7 +126,7 @@ async fn scans(table: &dyn Table, second: &dyn Table) {
     assert_eq!(scan(Some(&nothing), None).await, Vec::<Key>::new());
     let all: BTreeSet<Key> = expected.iter().chain(&beside).cloned().collect();
     assert_eq!(scan(None, None).await, all.iter().cloned().collect::<Vec<_>>());
-    // Some of it is enough.
+    // A scan may be abandoned.
     assert_eq!(second.scan(Some(&prefix), None).take(3).count().await, 3);
     for key in &all {
         table.erase(key).await.unwrap();
@@ -134,7 +134,7 @@ async fn scans(table: &dyn Table, second: &dyn Table) {
     assert_eq!(scan(None, None).await, Vec::<Key>::new());
 }
 
-/// Guesses save calls when they are right, and nothing else when they are wrong.
+/// A right guess saves calls; a wrong one changes nothing else.
 async fn guesses(table: &dyn Table) {
     let rests = RuntimeRests::new(entropy(17));
     let key = at("suite/guessed");
@@ -149,11 +149,11 @@ async fn guesses(table: &dyn Table) {
     let row = done.row.unwrap();
     let done = transact(table, &key, Guess::Row(row.clone()), &rests, write("two")).await.unwrap();
     assert_eq!((done.result, done.calls), ("written", 1));
-    // A wrong one: a conflict says what is there, or it is read.
+    // A wrong guess: the conflict returns the current row, or it is read.
     let more = if table.caps().reply_on_conflict { 2 } else { 3 };
     let done = transact(table, &key, Guess::Absent, &rests, write("three")).await.unwrap();
     assert_eq!((done.result, done.calls), ("written", more));
-    // What is left was read, whatever was guessed.
+    // Leaving it unchanged requires a read, whatever was guessed.
     let three = Guess::Row(Row { bytes: "three".into(), tag: row.tag });
     let done = transact(table, &key, three, &rests, write("three")).await.unwrap();
     assert_eq!((done.result, done.calls), ("left", 1));
@@ -161,8 +161,8 @@ async fn guesses(table: &dyn Table) {
     table.erase(&key).await.unwrap();
 }
 
-/// Eight writers put ids into one row over connections that lose questions and answers: each id is
-/// in it once, in an order that every writer saw.
+/// Eight writers put ids into one row over connections that lose requests and answers: each id is
+/// in it once, unless its outcome is unknown.
 async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table>) {
     const WRITERS: u64 = 8;
     const IDS: u64 = 3;
@@ -179,7 +179,7 @@ async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table
                 let put = |there: Option<&[u8]>| {
                     let text = String::from_utf8(there.unwrap_or_default().to_vec()).unwrap();
                     let ids = text.split(' ').next().unwrap_or_default();
-                    // An id that is there was written by an attempt whose answer was lost.
+                    // An existing id was written by an attempt whose answer was lost.
                     if ids.split(',').any(|known| known == id) {
                         return Decision::Leave(());
                     }
@@ -216,7 +216,7 @@ async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table
     table.erase(&key).await.unwrap();
 }
 
-/// What the doctor does not ask of blobs.
+/// Checks of blobs beyond those of the doctor.
 pub(crate) async fn blobs(blobs: &dyn Blob, second: &dyn Blob) {
     let key = at("suite/blob");
     let body: Bytes = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();

@@ -1,4 +1,4 @@
-//! Chunks read from fragments at several sites, some of which are gone.
+//! Reads of chunks from fragments at several sites, some of which are missing.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Chunk {
         assert!(read == expected, "{begin} to {end}");
     }
 
-    /// Puts other bytes in the place of a fragment, or none.
+    /// Replaces a fragment by other bytes, or removes it.
     async fn replace(&self, fragment: usize, bytes: Option<Vec<u8>>) {
         self.sites[fragment].delete(&key()).await.unwrap();
         if let Some(bytes) = bytes {
@@ -76,7 +76,7 @@ impl Chunk {
 #[tokio::test]
 async fn a_range_is_read_of_the_fragments_it_lies_in_alone() {
     let chunk = Chunk::new().await;
-    // Bytes of each payload: 175,001.
+    // Each payload has 175,001 bytes.
     for (begin, end) in
         [(0, 1), (0, 700_001), (65_535, 65_537), (175_000, 175_002), (700_000, 700_001)]
     {
@@ -84,7 +84,7 @@ async fn a_range_is_read_of_the_fragments_it_lies_in_alone() {
     }
     assert_eq!(chunk.read(9, 9).await.unwrap(), b"");
     assert!(matches!(chunk.read(0, 700_002).await, Err(ReadError::Invalid { .. })));
-    // Only the second is there, and enough.
+    // Only the second exists, and is enough.
     for fragment in [0, 2, 3, 4, 5] {
         chunk.replace(fragment, None).await;
     }
@@ -105,7 +105,7 @@ async fn missing_swapped_cut_and_damaged_fragments_are_read_around() {
     let wrong = [
         None,
         Some(flipped),
-        // Another fragment of the same chunk, one that is cut, and one that is empty.
+        // Another fragment of the same chunk, a truncated one, and an empty one.
         Some(whole[3].clone()),
         Some(whole[1][..whole[1].len() - 9].to_vec()),
         Some(vec![]),
@@ -116,7 +116,7 @@ async fn missing_swapped_cut_and_damaged_fragments_are_read_around() {
         chunk.check(340_000, 360_000).await;
         chunk.replace(4, None).await;
         chunk.check(0, 700_001).await;
-        // A third is one too many.
+        // A third missing one is too many.
         chunk.replace(0, None).await;
         let error = chunk.read(0, 700_001).await.unwrap_err();
         let ReadError::TooFew { have: 3, need: 4, absent, damaged, away: 0, .. } = error else {

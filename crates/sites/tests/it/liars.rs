@@ -1,4 +1,4 @@
-//! Tables that say what is not so: the doctor calls each by what it does.
+//! Tables with a fault each: the doctor must find every one.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,24 +11,24 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 
 use crate::chance::entropy;
 
-/// What a table lies about.
+/// The fault of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lie {
-    /// It writes whatever is expected.
+    /// It ignores the expectation of a write.
     IgnoresExpect,
-    /// It reads what was there before the last write.
+    /// It reads the row before the last write.
     StaleReads,
     /// It gives every image the same tag.
     LosesTheTag,
-    /// It acknowledges and forgets.
+    /// It acknowledges writes without executing them.
     AcksWithoutEffect,
-    /// It removes whatever the tag is.
+    /// It ignores the tag of a removal.
     IgnoresTheTagOfARemoval,
     /// It scans in another order.
     ScansBackwards,
-    /// It keeps half of a long row.
+    /// It truncates long rows.
     CutsLongRows,
-    /// It writes over what is not there.
+    /// It accepts an update of a missing row.
     WritesOverNothing,
     /// It erases nothing.
     ErasesNothing,

@@ -1,4 +1,4 @@
-//! Stores as they are: each backend against a real server, where there is one to start.
+//! Real stores: each backend against a real server, if one can be started.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "tests look until a server is there")]
@@ -8,7 +8,7 @@ mod chance;
 mod conformance;
 mod fragments;
 mod liars;
-// Tests of several sites start them too.
+// Tests of several sites use them too.
 #[allow(dead_code, reason = "some are for those alone")]
 mod servers;
 mod stores;

@@ -1,5 +1,5 @@
-//! Servers that tests start for themselves. Where a program is missing its test skips and says so,
-//! or fails where none may be missing. Tests of several sites have this file too.
+//! Servers that tests start for themselves. If a program is missing, its test prints that and
+//! skips, or fails if none may be missing. Tests of several sites use this file too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,25 +7,25 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// Where what is built once is kept.
+/// Folder of tools that are built once.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sites-tools");
 
-/// Where a server is.
+/// Place of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The network namespace that it is in, if it has one of its own.
+    /// Its network namespace, if it has its own.
     pub(crate) namespace: Option<String>,
-    /// Its address, as the test reaches it.
+    /// Its address, as seen from the test.
     pub(crate) address: String,
 }
 
 impl Place {
-    /// Where the test is.
+    /// Returns the place of the test itself.
     pub(crate) fn here() -> Self {
         Self { namespace: None, address: "127.0.0.1".to_owned() }
     }
 
-    /// A program that runs there.
+    /// Returns a command to run a program there.
     fn command(&self, program: &Path) -> Command {
         let Some(namespace) = &self.namespace else { return Command::new(program) };
         let mut command = Command::new("ip");
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// A server of one test. It ends with it.
+/// A server of one test. It ends with the test.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
@@ -51,13 +51,13 @@ pub(crate) struct Server {
 type Start = Box<dyn Fn(&Path, u16) -> Child + Send + Sync>;
 
 impl Server {
-    /// As a power cut: it gets no time to say anything.
+    /// Kills it without a chance to react, as in a power cut.
     pub(crate) fn crash(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// The same for one of several processes, which have to be told.
+    /// The same for a server of several processes, which must be notified.
     pub(crate) fn quit(&mut self) {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, rustix::process::Signal::QUIT).unwrap();
@@ -68,7 +68,7 @@ impl Server {
         self.child = (self.start)(self.folder.path(), self.port);
     }
 
-    /// Starts it again, until it answers: what a killed one has left may be in the way at first.
+    /// Restarts it until it answers: leftovers of a killed one may block it at first.
     pub(crate) fn start_until_it_answers(&mut self) {
         for _ in 0..2400 {
             if self.child.try_wait().unwrap().is_some() {
@@ -90,14 +90,14 @@ impl Drop for Server {
     }
 }
 
-/// The program, on the path or in one of some folders.
+/// Finds a program in the path or in one of some folders.
 fn program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = std::env::split_paths(&path).chain(folders.iter().cloned());
     all.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// Says that a test skips, unless it may not.
+/// Prints that a test skips, unless it must not.
 #[expect(clippy::print_stderr, reason = "what is skipped is said")]
 fn skip<T>(what: &str, may_be_missing: bool) -> Option<T> {
     let needed = std::env::var_os("FULGURITE_TEST_SERVERS").is_some();
@@ -106,13 +106,13 @@ fn skip<T>(what: &str, may_be_missing: bool) -> Option<T> {
     None
 }
 
-/// A port that was free just now.
+/// Returns a port that was free just now.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Starts a server at a free port, which another may have taken by the time it is bound: then it
-/// ends, and is started at another.
+/// Starts a server at a free port. If another process takes the port first, the server ends and is
+/// started at another.
 fn started(
     folder: TempDir,
     place: &Place,
@@ -146,8 +146,8 @@ fn started(
 
 pub(crate) const POSTGRES_PASSWORD: &str = "a password";
 
-/// A `PostgreSQL` with a user `postgres`, its password, and a certificate for `localhost` by an
-/// authority in `ca.pem`.
+/// Starts a `PostgreSQL` with a user `postgres`, its password, and a certificate for `localhost`
+/// from a CA in `ca.pem`.
 pub(crate) fn postgres(place: &Place) -> Option<Server> {
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let installed: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
@@ -165,7 +165,7 @@ pub(crate) fn postgres(place: &Place) -> Option<Server> {
         chown.args(["--recursive", "postgres:postgres"]).arg(folder.path());
         assert!(chown.status().unwrap().success());
     }
-    // It does not run as root.
+    // It refuses to run as root.
     let as_itself = |program: &Path| {
         let mut command = Command::new(if is_root { Path::new("setpriv") } else { program });
         if is_root {
@@ -207,7 +207,7 @@ pub(crate) fn postgres(place: &Place) -> Option<Server> {
     Some(started(folder, place, start))
 }
 
-/// An authority, and a certificate of it for `localhost`.
+/// Creates a CA, and a certificate from it for `localhost`.
 fn certify(folder: &Path) {
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut authority = rcgen::CertificateParams::default();
@@ -220,14 +220,14 @@ fn certify(folder: &Path) {
     let key = rcgen::KeyPair::generate().unwrap();
     let own = own.signed_by(&key, &issuer).unwrap();
     std::fs::write(folder.join("own.pem"), own.pem()).unwrap();
-    // It takes no key that others may read.
+    // It refuses a key that others may read.
     let mut file = std::fs::OpenOptions::new();
     let mut file =
         file.create_new(true).write(true).mode(0o600).open(folder.join("own.key")).unwrap();
     std::io::Write::write_all(&mut file, key.serialize_pem().as_bytes()).unwrap();
 }
 
-/// An etcd of one member.
+/// Starts an etcd of one member.
 pub(crate) fn etcd(place: &Place) -> Option<Server> {
     let Some(program) = program("etcd", &[]) else {
         return skip("etcd is not installed", false);
@@ -250,12 +250,12 @@ pub(crate) fn etcd(place: &Place) -> Option<Server> {
 pub(crate) const ACCESS_KEY: &str = "an-access-key";
 pub(crate) const SECRET_KEY: &str = "a-secret-key";
 
-/// A versitygw with a bucket called `bucket`: an S3 server that obeys conditions.
+/// Starts a versitygw with a bucket called `bucket`: an S3 server that enforces conditions.
 pub(crate) fn versitygw(place: &Place) -> Option<Server> {
     let Some(gateway) = program("versitygw", &[TOOLS.into()]) else {
         let how = "versitygw is not there: GOBIN=$PWD/target/sites-tools go install \
                    github.com/versity/versitygw/cmd/versitygw@v1.8.0";
-        // Its build takes a compiler of Go, which is not asked of every machine.
+        // Building it takes a Go compiler, which not every machine has.
         return skip(how, program("go", &[]).is_none());
     };
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Each backend through the same: the conformance suite, transactions over bad connections, and the
-//! doctor, over two connections.
+//! Runs each backend through the same tests: the conformance suite, transactions over bad
+//! connections, and the doctor, over two connections.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Site {
 
 impl Site {
     fn new(address: &str) -> Self {
-        // Whoever speaks HTTP chooses who does its TLS, spoken or not.
+        // HTTP clients need a TLS provider to be set, whether they use TLS or not.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let environment = [
             ("AN_ID", ACCESS_KEY),
@@ -57,15 +57,15 @@ fn at(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// Everything that a table has to do.
+/// Runs all checks of a table.
 async fn check_table(name: &str, [table, second]: [Arc<dyn Table>; 2]) -> Report {
     conformance::suite(&table, &second).await;
     let report = examine(name, &*table, &*second, &at("doctor"), &entropy(3)).await.unwrap();
     report.accept().unwrap();
-    // It leaves nothing, so it can be called again.
+    // It leaves nothing behind, so it can run again.
     let again = examine(name, &*table, &*second, &at("doctor"), &entropy(4)).await.unwrap();
     assert_eq!(outcomes(&again), outcomes(&report), "{again:#?}");
-    // And it does not touch what is there.
+    // And it does not touch existing rows.
     let image = Bytes::from_static(b"not the doctor's");
     let key = at("doctor/some/row");
     table.cas(&key, Expect::Absent, image.clone()).await.unwrap();
@@ -87,7 +87,7 @@ fn outcomes(report: &Report) -> Vec<(CheckName, Outcome)> {
     report.checks.iter().map(|check| (check.name, check.outcome)).collect()
 }
 
-/// What a table says that it cannot.
+/// Returns the capabilities that a table does not claim.
 fn unsupported(report: &Report) -> Vec<String> {
     let unsupported = report.checks.iter().filter(|check| check.outcome == Outcome::Unsupported);
     unsupported.map(|check| check.name.to_string()).collect()
@@ -131,7 +131,7 @@ async fn a_directory_is_a_table_and_has_blobs() {
     let report = check_table("directory", site.tables().await).await;
     assert_eq!(unsupported(&report), Vec::<String>::new());
     check_blobs("directory", site.blobs().await).await;
-    // What is there is opened without being asked to be made.
+    // An existing table is opened without permission to create it.
     site.openers[0].table(&site.address, false).await.unwrap();
     let blobs = site.openers[0].blobs(&site.address, false).await.unwrap();
     // A directory that is not mounted says nothing about blobs.
@@ -143,7 +143,7 @@ async fn a_directory_is_a_table_and_has_blobs() {
     let error = blobs.head(&at("a")).await.unwrap_err();
     assert!(matches!(error, fulgurite_sites::BlobError::Unavailable(_)), "{error}");
     assert!(blobs.delete(&at("a")).await.is_err());
-    // Nor does one take any, and none is made where there is none.
+    // It accepts no blobs either, and a missing folder is not created.
     let error = blobs.create(&at("a"), Bytes::from_static(b"lost")).await.unwrap_err();
     assert!(matches!(error, fulgurite_sites::BlobError::Unavailable(_)), "{error}");
     std::fs::remove_dir(&here).unwrap();
@@ -166,7 +166,7 @@ async fn versitygw_is_a_table_and_has_blobs() {
     assert!(unsupported(&report).contains(&"conditional-delete".to_owned()));
     check_blobs("versitygw", site.blobs().await).await;
 
-    // A bucket that is not there says nothing of what is in it.
+    // A missing bucket says nothing about its contents.
     let gone = Site::new(&address("another", "A_SECRET"));
     let table = &gone.tables().await[0];
     let error = table.read(&at("a")).await.unwrap_err();
@@ -176,13 +176,13 @@ async fn versitygw_is_a_table_and_has_blobs() {
         let is_away = matches!(error, Some(fulgurite_sites::BlobError::Unavailable(_)));
         assert!(is_away, "{error:?}");
     }
-    // Nor does one that does not know us.
+    // Nor does one that rejects our credentials.
     let stranger = Site::new(&address("bucket", "A_WRONG_PASSWORD"));
     let error = stranger.tables().await[0].read(&at("a")).await.unwrap_err();
     assert!(matches!(error, TableError::Denied(_)), "{error:?}");
     assert!(!format!("{error:?}").contains(SECRET_KEY));
 
-    // A server that is not there was not asked.
+    // A server that is not running did not get the request.
     let [table, _] = site.tables().await;
     server.crash();
     let error = table.cas(&at("a"), Expect::Absent, Bytes::new()).await.unwrap_err();
@@ -202,7 +202,7 @@ async fn s3s_fs_is_refused() {
     let refused = report.accept().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     let failed: Vec<CheckName> = report.failed().map(|check| check.name).collect();
-    // It takes both conditions, and looks before it writes instead of while.
+    // It accepts both conditions, but checks them before it writes, not atomically.
     assert!(failed.contains(&CheckName::UpdateRace), "{report:#?}");
     assert!(failed.contains(&CheckName::Counter), "{report:#?}");
     let text = serde_json::to_string(&report).unwrap();
@@ -236,7 +236,7 @@ async fn postgres_is_a_table() {
     let report = check_table("postgres", site.tables().await).await;
     assert_eq!(unsupported(&report), Vec::<String>::new());
 
-    // Secured, by an authority that is named; nobody else is believed.
+    // With TLS and a named CA; no other certificate is trusted.
     let options = format!("table=public.rows&password_env=A_PASSWORD&ca={}", ca.display());
     let secured = Site::new(&address("localhost", &options));
     conformance::suite(&secured.tables().await[0], &site.tables().await[1]).await;
@@ -252,8 +252,8 @@ async fn postgres_is_a_table() {
     goes_on(&*table, tag, || server.start_again()).await;
 }
 
-/// A table whose server has ended: a call over an old connection is not known, or not done. When
-/// the server is there again, so is the row, and the table goes on with it.
+/// Checks a table whose server has ended: a call over an old connection fails as unknown or not
+/// done. Once the server is back, so is the row, and the table goes on.
 async fn goes_on(table: &dyn Table, tag: fulgurite_sites::Tag, start_again: impl FnOnce()) {
     let key = at("kept");
     let error = table.cas(&key, Expect::Is(tag.clone()), "after".into()).await.unwrap_err();
@@ -278,7 +278,7 @@ async fn goes_on(table: &dyn Table, tag: fulgurite_sites::Tag, start_again: impl
 async fn etcd_is_a_table() {
     let Some(mut server) = servers::etcd(&Place::here()) else { return };
     let port = server.port;
-    // The first member is not there: the second is asked.
+    // The first member does not exist: the second is used.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = nobody.local_addr().unwrap().port();
     drop(nobody);
@@ -292,7 +292,7 @@ async fn etcd_is_a_table() {
     let report = check_table("etcd", tables).await;
     assert_eq!(unsupported(&report), Vec::<String>::new());
 
-    // With users: whoever shows no password is refused.
+    // With users enabled, a client without a password is refused.
     let table = &site.tables().await[0];
     let _ = table.read(&at("a")).await;
     let ask = |call: &str, body: &str| {

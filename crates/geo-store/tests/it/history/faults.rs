@@ -1,19 +1,19 @@
-//! Faults planted in a history that was right: what a store that is wrong would have told.
+//! Faults planted in a correct history: the answers of a faulty store.
 
 use super::{Asked, Moment, On, Operation, Told, by_key};
 
-/// What is wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A get is told a value that another had replaced before the get was called.
+    /// A get returns a value that was replaced before the get was called.
     Stale,
-    /// A put on the condition of a version that was replaced is told that it was done.
+    /// A put conditional on a version that was replaced is acknowledged.
     LostUpdate,
-    /// A get is told a value that was deleted before the get was called.
+    /// A get returns a value that was deleted before the get was called.
     Resurrected,
-    /// Two gets are told each other's value.
+    /// Two gets return each other's value.
     Swapped,
-    /// A get is told that there is nothing, though a put had been acknowledged and nothing deletes.
+    /// A get finds no object, though a put had been acknowledged and nothing deletes it.
     Vanished,
 }
 
@@ -21,7 +21,7 @@ impl Fault {
     pub(crate) const ALL: [Self; 5] =
         [Self::Stale, Self::LostUpdate, Self::Resurrected, Self::Swapped, Self::Vanished];
 
-    /// The history with the fault in it, where it has room for it. Each place that has is one more.
+    /// Returns one history with the fault for each place where it can be planted.
     pub(crate) fn plant(self, history: &[Operation]) -> Vec<Vec<Operation>> {
         let mut planted = Vec::new();
         for all in by_key(history).values() {
@@ -37,7 +37,7 @@ impl Fault {
     }
 }
 
-/// Each put that was acknowledged, with its version, and the one that was acknowledged after it.
+/// Returns each acknowledged put of a version, with a later acknowledged put.
 fn replaced(all: &[Operation]) -> impl Iterator<Item = (&Operation, &Operation)> {
     let puts = || all.iter().filter(|one| matches!(one.told, Told::Wrote(_)));
     puts().filter_map(move |put| Some((put, puts().find(|by| by.called > put.returned)?)))
@@ -47,7 +47,7 @@ fn with(all: &[Operation], what: Operation) -> Vec<Operation> {
     [all, &[what]].concat()
 }
 
-/// A get that takes no time.
+/// Creates a get that takes no time.
 fn get(key: u64, told: Told, at: Moment) -> Operation {
     Operation { client: u64::MAX, key, asked: Asked::Get, told, called: at, returned: at }
 }
@@ -88,7 +88,7 @@ fn swapped(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
     for pair in reads.windows(2) {
         let [(a, first), (b, second)] = [pair[0], pair[1]].map(|at| (at, all[at].knows()));
         let (Some((one, v)), Some((other, w))) = (first, second) else { continue };
-        // Somebody else was told which value the first version has.
+        // Another operation saw the value of the first version.
         let others = all.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
         let told = others.filter_map(|(_, one)| one.knows()).any(|(_, version)| version == v);
         if v != w && told {

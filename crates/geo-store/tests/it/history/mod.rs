@@ -1,14 +1,15 @@
-//! What clients asked and were told, in real time, and whether an order explains it.
+//! Histories of client calls and answers in real time, and whether an order of operations explains
+//! them.
 //!
 //! ```text
 //! client: Begun, the call, Ended ----> lines of a file, which outlive the client
 //!                                      |
-//! versions: the whole, by the numbers of versions, in one pass and any length
-//! windows:  each object, between moments at which nothing was under way, by its values alone:
+//! versions: the whole history, by the numbers of versions, in one pass and of any length
+//! windows:  each object, between moments without a running operation, by its values alone:
 //!           a search for an order (porcupine), which trusts no number
 //! ```
 //!
-//! A call without an answer may have been done at any time since, or never.
+//! A call without an answer may have taken effect at any time since, or never.
 
 pub(crate) mod faults;
 mod tests;
@@ -19,28 +20,28 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which value: each put has another.
+/// Id of a value; each put has its own.
 pub(crate) type Tag = u64;
 
 /// Nanoseconds of a clock that all processes of the machine share.
 pub(crate) type Moment = u64;
 
-/// The moment.
+/// Returns the current moment.
 pub(crate) fn now() -> Moment {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
 }
 
-/// On what condition something is put.
+/// Condition of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum On {
     Always,
     Absent,
-    /// It is this version still, which has this value.
+    /// The object is still this version, with this value.
     Is(u64, Tag),
 }
 
-/// What is asked.
+/// A client's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Asked {
     Put(Tag, On),
@@ -48,7 +49,7 @@ pub(crate) enum Asked {
     Get,
 }
 
-/// What is told.
+/// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Told {
     /// The put is this version.
@@ -56,13 +57,13 @@ pub(crate) enum Told {
     /// The condition is not met.
     Refused,
     Deleted,
-    /// A get: this value, which is this version.
+    /// A get returned this value, which is this version.
     Read(Tag, u64),
-    /// A get or a delete: there is nothing.
+    /// A get or a delete found no object.
     Nothing,
-    /// Nothing was done.
+    /// The call had no effect.
     Failed,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -73,7 +74,7 @@ pub(crate) enum Line {
     Ended { number: u64, told: Told, at: Moment },
 }
 
-/// A call and what came of it.
+/// A call and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) client: u64,
@@ -81,12 +82,12 @@ pub(crate) struct Operation {
     pub(crate) asked: Asked,
     pub(crate) told: Told,
     pub(crate) called: Moment,
-    /// The end of time for what nobody knows.
+    /// The end of time if the outcome is unknown.
     pub(crate) returned: Moment,
 }
 
 impl Operation {
-    /// The value and the version that it wrote or read, as it was told.
+    /// Returns the value and the version that it wrote or read, by its answer.
     fn knows(&self) -> Option<(Tag, u64)> {
         match (self.asked, self.told) {
             (Asked::Put(tag, _), Told::Wrote(version)) => Some((tag, version)),
@@ -100,7 +101,7 @@ impl Operation {
     }
 }
 
-/// Operations out of the lines of one client. The last line may be cut.
+/// Parses the operations of one client from its lines. The last line may be truncated.
 pub(crate) fn read(client: u64, lines: &str) -> Vec<Operation> {
     let mut operations = BTreeMap::new();
     for line in lines.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
@@ -122,7 +123,7 @@ pub(crate) fn read(client: u64, lines: &str) -> Vec<Operation> {
     operations.into_values().collect()
 }
 
-/// The operations of each object, as they were called.
+/// Returns the operations of each object in the order of their calls.
 fn by_key(history: &[Operation]) -> BTreeMap<u64, Vec<Operation>> {
     let mut keys: BTreeMap<u64, Vec<Operation>> = BTreeMap::new();
     for one in history {

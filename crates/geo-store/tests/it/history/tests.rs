@@ -1,4 +1,4 @@
-//! The checks against histories that are right, and that are not.
+//! Tests of the checks, with correct and incorrect histories.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use fulgurite_units::{RandomStream, Seed};
 use super::faults::Fault;
 use super::{Asked, Line, Moment, On, Operation, Told, read, versions, windows};
 
-/// An operation of the one object: what, what was told, from when until when.
+/// Creates an operation on the one object: its call, its answer, and when they happened.
 fn did(asked: Asked, told: Told, (called, returned): (Moment, Moment)) -> Operation {
     let returned = if told == Told::Unknown { Moment::MAX } else { returned };
     Operation { client: 0, key: 0, asked, told, called, returned }
@@ -29,7 +29,7 @@ fn deleted(at: (Moment, Moment)) -> Operation {
     did(Asked::Delete, Told::Deleted, at)
 }
 
-/// What both checks say of a history: of the versions, and of the windows.
+/// Compares the verdicts of both checks on a history: by versions, and by windows.
 #[track_caller]
 fn check(history: &[Operation], expected: (bool, bool)) {
     let (whole, search) = (versions::check(history), windows::check(history));
@@ -43,10 +43,10 @@ const WRONG: (bool, bool) = (false, false);
 fn what_may_be_is_right() {
     check(&[], RIGHT);
     check(&[nothing((0, 1)), put(1, 1, (2, 5)), get(1, 1, (3, 4)), get(1, 1, (6, 7))], RIGHT);
-    // Two at once: either may be the last.
+    // Two concurrent puts: either may be the last.
     let both = [put(1, 2, (0, 9)), put(2, 1, (1, 8))];
     check(&[both[0], both[1], get(1, 2, (10, 11))], RIGHT);
-    // A delete at the same time as a get, which sees it or does not.
+    // A delete concurrent with a get, which sees it or does not.
     let put_and_delete = [put(1, 1, (0, 1)), deleted((2, 9))];
     check(&[put_and_delete[0], put_and_delete[1], get(1, 1, (3, 4)), nothing((5, 6))], RIGHT);
     check(&[put_and_delete[0], put_and_delete[1], nothing((10, 11))], RIGHT);
@@ -58,17 +58,17 @@ fn what_nobody_knows_is_done_late_or_never() {
     let first = put(1, 1, (0, 1));
     check(&[first, unknown, get(1, 1, (4, 5))], RIGHT);
     check(&[first, unknown, get(1, 1, (4, 5)), get(2, 2, (6, 7))], RIGHT);
-    // Seen and then not any more.
+    // Seen, and then no longer.
     check(&[first, unknown, get(2, 2, (4, 5)), get(1, 1, (6, 7))], WRONG);
     let unknown = did(Asked::Delete, Told::Unknown, (2, 3));
     check(&[first, unknown, get(1, 1, (4, 5)), nothing((6, 7))], RIGHT);
     check(&[first, unknown, nothing((4, 5)), get(1, 1, (6, 7))], (true, false));
-    // Not seen, but in the way.
+    // Not seen, but it blocks another.
     let unknown = did(Asked::Put(2, On::Absent), Told::Unknown, (0, 1));
     let refused = did(Asked::Put(3, On::Absent), Told::Refused, (4, 5));
     check(&[unknown, nothing((2, 3)), refused], RIGHT);
     check(&[nothing((2, 3)), refused], (true, false));
-    // What failed was not done.
+    // A failed put had no effect.
     let failed = did(Asked::Put(2, On::Always), Told::Failed, (2, 3));
     check(&[first, failed, get(1, 1, (4, 5))], RIGHT);
     check(&[first, failed, get(2, 2, (4, 5))], WRONG);
@@ -78,7 +78,7 @@ fn what_nobody_knows_is_done_late_or_never() {
 fn stale_reads_are_refused() {
     let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 3))];
     check(&[puts[0], puts[1], get(1, 1, (4, 5))], WRONG);
-    // A get saw the second while it was put: a later one must.
+    // A get saw the second put while it ran: a later get must, too.
     let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 9))];
     check(&[puts[0], puts[1], get(2, 2, (3, 4)), get(1, 1, (5, 6))], WRONG);
     check(&[puts[0], nothing((2, 3))], WRONG);
@@ -105,7 +105,7 @@ fn resurrected_and_swapped_values_are_refused() {
     check(&[there[0], there[1], nothing((4, 5)), put(2, 3, (6, 7)), get(1, 1, (8, 9))], WRONG);
     let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 3))];
     check(&[puts[0], puts[1], get(1, 2, (4, 5))], WRONG);
-    // The values are in order, and of other versions than was said.
+    // The values are in order, but do not match the versions stated.
     check(&[puts[0], puts[1], get(2, 3, (4, 5))], (false, true));
     check(&[put(1, 2, (0, 1)), put(2, 1, (2, 3))], (false, true));
 }
@@ -116,14 +116,14 @@ fn objects_and_clients_do_not_mix() {
     check(&[of(0, put(1, 1, (0, 1))), of(1, nothing((2, 3)))], RIGHT);
     let begun = Line::Begun { number: 0, key: 3, asked: Asked::Delete, at: 5 };
     let line = serde_json::to_string(&begun).unwrap();
-    // It was killed while it wrote that the call had ended.
+    // It was killed while it logged the end of the call.
     let all = read(7, &format!("{line}\n{{\"Ended\":"));
     let expected = Operation { client: 7, key: 3, ..did(Asked::Delete, Told::Unknown, (5, 0)) };
     assert_eq!(all, [expected]);
 }
 
-/// What clients of an object are told that is as it should be: each call takes effect at a moment
-/// between its call and its answer, or, if the answer is lost, at any time since or never.
+/// Generates a correct history of an object's clients: each call takes effect at a moment between
+/// its call and its answer or, if the answer is lost, at any time since or never.
 fn right(random: &mut RandomStream) -> Vec<Operation> {
     let mut calls = Vec::new();
     for tag in 1..=10 + random.below(30) {
@@ -147,7 +147,7 @@ fn right(random: &mut RandomStream) -> Vec<Operation> {
             0 => On::Always,
             1 => On::Absent,
             _ => {
-                // Of what had been told by then, most often the last.
+                // Pick a version answered by then, most often the last.
                 let told = history.iter().filter(|one| one.returned < called);
                 let known =
                     told.rev().filter_map(Operation::knows).nth(usize::from(random.below(2) == 0));
@@ -190,7 +190,7 @@ fn the_checks_agree_on_histories_that_are_right_and_on_planted_faults() {
             for planted in fault.plant(&history).into_iter().take(3) {
                 assert!(versions::check(&planted).is_err(), "seed {seed}: {fault:?} {planted:#?}");
                 let searched = windows::check(&planted);
-                // By values alone a swap can be right.
+                // A swap can be correct by values alone.
                 let must = fault != Fault::Swapped;
                 assert!(!must || searched.is_err(), "seed {seed}: {fault:?} {planted:#?}");
                 let all: &mut usize = noticed.entry(format!("{fault:?}")).or_default();

@@ -1,26 +1,26 @@
-//! The check of a whole history by the numbers of versions, which are the order in which an object
-//! was changed: what is left to hold is that this order agrees with time, and with what each call
-//! was told. A history of any length is checked at once.
+//! Checks a whole history by its version numbers, which are the order in which an object changed.
+//! It remains to check that this order agrees with time, and with the answer of each call. A
+//! history of any length is checked in one pass.
 
 use std::collections::BTreeMap;
 
 use super::{Asked, Moment, On, Operation, Tag, Told, by_key};
 
-/// Whether every answer was right.
+/// Checks that every answer was right.
 pub(crate) fn check(history: &[Operation]) -> Result<(), String> {
     by_key(history).values().try_for_each(|all| Object::of(all)?.check())
 }
 
-/// The operations of one object, as they were called.
+/// The operations on one object, in the order of their calls.
 struct Object<'a> {
     all: &'a [Operation],
     puts: BTreeMap<Tag, &'a Operation>,
-    /// The value of each version that anybody was told of.
+    /// The value of each version in any answer.
     versions: BTreeMap<u64, Tag>,
-    /// Moments, each with the newest version that anybody had been told of by then.
+    /// Moments, each with the newest version in any answer by then.
     newest: Vec<(Moment, u64)>,
-    /// Ends of deletes that were acknowledged, each with the newest version that was known when it
-    /// or an earlier one was called: nobody may see it any more.
+    /// Ends of acknowledged deletes, each with the newest version known when it or an earlier one
+    /// was called: it must not be seen any more.
     hidden: Vec<(Moment, u64)>,
     deletes: Vec<&'a Operation>,
 }
@@ -69,7 +69,7 @@ impl<'a> Object<'a> {
         let Asked::Put(_, on) = one.asked else { return Err(format!("{one:?}")) };
         let last = self.versions.range(..version).next_back();
         match (on, last) {
-            // The expected one itself may be of a put whose client was not answered.
+            // The expected version itself may come from a put without an answer.
             (On::Is(expected, _), last) if last.is_some_and(|(last, _)| *last > expected) => {
                 Err(format!("{one:?} does not see {last:?}"))
             }
@@ -98,7 +98,8 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// Nothing is there: what had been acknowledged was deleted by something that had begun.
+    /// Checks an answer without an object: a delete that had begun must follow what was
+    /// acknowledged.
     fn check_nothing(&self, one: &Operation) -> Result<(), String> {
         let known = before(&self.newest, one.called);
         if known > 0 && !self.may_be_deleted(known, one) {
@@ -107,8 +108,8 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// Whether a version may have been deleted by the time an operation had ended. Whatever deleted
-    /// it came after all versions before, too.
+    /// Whether a version may have been deleted by the end of an operation. The delete came after
+    /// all earlier versions as well.
     fn may_be_deleted(&self, version: u64, by: &Operation) -> bool {
         let puts = self.versions.range(..=version).filter_map(|(_, tag)| self.puts.get(tag));
         let begun = puts.map(|put| put.called).max().unwrap_or(0);
@@ -116,7 +117,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The largest number of each moment and before.
+/// Replaces each number by the largest one up to its moment.
 fn growing(mut all: Vec<(Moment, u64)>) -> Vec<(Moment, u64)> {
     all.sort_unstable();
     let mut most = 0;
@@ -127,7 +128,7 @@ fn growing(mut all: Vec<(Moment, u64)>) -> Vec<(Moment, u64)> {
     all
 }
 
-/// The number of the last moment before one.
+/// Returns the number at the last moment before this one.
 fn before(all: &[(Moment, u64)], moment: Moment) -> u64 {
     let earlier = all.partition_point(|(at, _)| *at < moment);
     all[..earlier].last().map_or(0, |(_, number)| *number)

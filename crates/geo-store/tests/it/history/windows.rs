@@ -1,17 +1,17 @@
-//! The search for an order of an object's operations that explains every answer, by values alone:
-//! porcupine (Wing and Gong's search, as Lowe made it faster) on windows.
+//! Searches for an order of an object's operations that explains every answer, by values alone:
+//! porcupine (Wing and Gong's search, as sped up by Lowe) on windows.
 //!
 //! ```text
 //! a |--put 1--|   |--get 1--|      |     |--put 3--|
 //! b      |--put 2------?           |         |--get 2--|    <- of put 2: seen, so it was done
-//!                                  ^ nothing is under way: a window ends
+//!                                  ^ no operation is running: a window ends
 //! ```
 //!
-//! What an object may be when a window begins is all that it may have been when the one before had
-//! ended. A put of unknown outcome that somebody saw was done before whoever saw it first was
-//! answered. One that nobody saw, and an unknown delete, would be under way for ever, and no window
-//! would end; so these are taken in at any time after their call, any number of times. That allows
-//! more than may be, by one: the same delete twice. The check of versions does not.
+//! The possible states of an object at the start of a window are those at the end of the previous
+//! one. A put with an unknown outcome whose value was seen was done before the first get that saw
+//! it was answered. One that nobody saw, and an unknown delete, would run forever, and no window
+//! would end; so these may happen at any time after their call, any number of times. That allows
+//! one history too many: the same delete twice. The check of versions does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,15 +19,15 @@ use porcupine_rs::{Model, Operation as Entry, check_operations};
 
 use super::{Asked, Moment, On, Operation, Tag, Told, by_key};
 
-/// What was searched.
+/// Size of the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Searched {
     pub(crate) windows: usize,
-    /// Operations of the longest.
+    /// Operations of the longest window.
     pub(crate) longest: usize,
 }
 
-/// Whether each object's operations have an order that explains them.
+/// Checks that each object's operations have an order that explains them.
 pub(crate) fn check(history: &[Operation]) -> Result<Searched, String> {
     let mut searched = Searched::default();
     for all in by_key(history).values() {
@@ -36,16 +36,16 @@ pub(crate) fn check(history: &[Operation]) -> Result<Searched, String> {
     Ok(searched)
 }
 
-/// What an object is.
+/// State of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Is {
     Nothing,
     Value(Tag),
-    /// A value that nobody ever reads.
+    /// A value that no get ever returns.
     Unseen,
 }
 
-/// What may happen at any time, since nobody knows that it did not.
+/// Operations with an unknown outcome, which may happen at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Loose {
     puts: Vec<On>,
@@ -62,7 +62,7 @@ impl Loose {
     }
 }
 
-/// All that an object may be at a moment.
+/// All possible states of an object at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct May {
     is: BTreeSet<Is>,
@@ -70,7 +70,7 @@ struct May {
 }
 
 impl May {
-    /// With all that loose ones can make of it.
+    /// Adds all states that the operations with an unknown outcome can lead to.
     fn loosened(mut self) -> Self {
         let meets = |is: &BTreeSet<Is>, on: &On| match on {
             On::Always => true,
@@ -91,10 +91,10 @@ impl May {
 enum Step {
     /// A window begins.
     Begin(May),
-    /// From now on this may happen.
+    /// This may happen from now on.
     Loosen(Asked),
     Did(Asked, Told),
-    /// It ends with the object being this.
+    /// The window ends with the object in this state.
     End(Is),
 }
 
@@ -164,7 +164,8 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
             *first = one.returned.min(*first);
         }
     }
-    // What was done, or seen to have been; and what may have been, by the time of its call.
+    // Operations that were done, or seen to have been; and those that may have been, after their
+    // call.
     let (mut done, mut loose) = (Vec::new(), Vec::new());
     for one in all.iter().filter(|one| one.told != Told::Failed) {
         match (one.told, one.asked) {
@@ -200,7 +201,7 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
     Ok(())
 }
 
-/// All that an object may be when a window has ended.
+/// Returns all possible states of an object at the end of a window.
 fn ends(window: &[Operation], loose: &[&Operation], may: &May) -> Result<BTreeSet<Is>, String> {
     let time = |moment: Moment| i64::try_from(moment).unwrap_or(i64::MAX - 2);
     let entry = |called, returned, op| Entry::<Object> {

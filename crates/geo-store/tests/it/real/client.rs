@@ -1,5 +1,5 @@
-//! A client of several sites: a process of its own, which does what chance says to a few objects
-//! and writes down what it was told.
+//! A client of several sites: a process of its own that runs random calls on a few objects and logs
+//! the answers.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -18,27 +18,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::{Asked, Line, On, Tag, Told, now};
 
-/// The variable that names the file of a client's plan.
+/// Environment variable with the file of a client's plan.
 pub(crate) const VARIABLE: &str = "FULGURITE_TEST_GEO_CLIENT";
 
-/// Calls of one client that are under way at once.
+/// Concurrent calls of one client.
 const AT_ONCE: u64 = 3;
 
-/// What a client is to do.
+/// Plan of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) map: String,
     pub(crate) near: Option<String>,
     pub(crate) seed: u64,
-    /// No two have the same number.
+    /// Unique number of the client.
     pub(crate) client: u64,
     pub(crate) keys: u64,
-    /// Where it writes what it was told.
+    /// File of its history.
     pub(crate) history: PathBuf,
-    /// It goes on until this file is there.
+    /// It runs until this file exists.
     pub(crate) stop: PathBuf,
     pub(crate) variables: Vec<(String, String)>,
-    /// How far its time of day is ahead.
+    /// How far its wall clock is ahead.
     pub(crate) ahead_ms: u64,
 }
 
@@ -47,7 +47,7 @@ impl Plan {
         Seed::new(self.seed).child(&self.client.to_le_bytes()).child(what.as_bytes()).stream()
     }
 
-    /// Another one each time: nothing that was drawn comes again.
+    /// Returns a different source each time, so that no drawn value repeats.
     fn entropy(&self, what: &str) -> Entropy {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -59,13 +59,13 @@ impl Plan {
         })
     }
 
-    /// The same for another client, whose clock is some days ahead: what is left for those who read
-    /// may go then.
+    /// The same plan for another client, whose clock is some days ahead: the grace period for
+    /// readers is over then.
     pub(crate) fn at(&self, client: u64, days: u64) -> Self {
         Self { client, ahead_ms: days * 86_400_000, ..self.clone() }
     }
 
-    /// The store, as soon as enough sites answer.
+    /// Opens the store as soon as enough sites answer.
     pub(crate) async fn open(&self) -> GeoStore {
         for _ in 0..super::TRIES {
             if let Ok(store) = GeoStore::open(self.options()).await {
@@ -98,7 +98,7 @@ impl Plan {
     }
 }
 
-/// No test, but a client, when it is started as one.
+/// Not a test: runs a client when started as one.
 #[test]
 fn is_one_process_of_another_test() {
     let Some(file) = std::env::var_os(VARIABLE) else { return };
@@ -112,7 +112,7 @@ async fn run(plan: Plan) {
     let store = loop {
         match GeoStore::open(plan.options()).await {
             Ok(store) => break store,
-            // Too few sites answer now.
+            // Too few sites answer at the moment.
             Err(_) if !plan.stop.exists() => tokio::time::sleep(Duration::from_millis(100)).await,
             Err(_) => return,
         }
@@ -125,7 +125,7 @@ async fn run(plan: Plan) {
     futures::future::try_join_all(all).await.unwrap();
 }
 
-/// Lines are written whole: what a killed client had begun is known.
+/// Writes whole lines, so that the calls of a killed client are known.
 struct Log {
     file: Mutex<File>,
     count: AtomicU64,
@@ -141,7 +141,7 @@ impl Log {
 
 async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
     let mut random = plan.stream(&format!("work {one}"));
-    // The version of each object that it saw last.
+    // The last version it saw of each object.
     let mut seen = vec![None; usize::try_from(plan.keys).unwrap()];
     let mut values = 0;
     while !plan.stop.exists() {
@@ -169,7 +169,7 @@ async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
     }
 }
 
-/// Asks the store, and says what it told.
+/// Calls the store and returns its answer.
 pub(crate) async fn ask(store: &GeoStore, key: u64, asked: Asked) -> Told {
     let path = Path::from(format!("object/{key}"));
     let told = match asked {
@@ -201,7 +201,7 @@ async fn get(store: &GeoStore, path: &Path) -> Result<Told, object_store::Error>
     Ok(Told::Read(tag, version))
 }
 
-/// The bytes that are a value: in rows, in fragments of one chunk, or of several.
+/// Returns the bytes of a value: stored in rows, in fragments of one chunk, or of several.
 pub(crate) fn value(tag: Tag) -> Bytes {
     let length = [300, 5_000, 60_000, 150_000][usize::try_from(tag % 4).unwrap()];
     let mut bytes = vec![0; length];
@@ -210,7 +210,7 @@ pub(crate) fn value(tag: Tag) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// What an error says of what was done.
+/// Maps an error to what it says about the call's effect.
 fn failed(error: &object_store::Error, asked: Asked) -> Told {
     match (error, asked) {
         (object_store::Error::AlreadyExists { .. }, Asked::Put(_, On::Absent))

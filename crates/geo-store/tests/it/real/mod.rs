@@ -1,17 +1,17 @@
-//! Several sites of real servers, clients in processes of their own, and everything that fails.
+//! Several sites of real servers, client processes, and all kinds of faults.
 //!
 //! ```text
 //! clients (processes) --> relays --> PostgreSQL, etcd, an S3 server (their own networks)
 //!    |                      ^           ^
 //!    |                 late, held, cut  killed, links down, folders of blobs away
-//!    '--> histories --> both checks; then all heals, and nothing is left behind
+//!    '--> histories --> both checks; then all is repaired, and nothing is left behind
 //! ```
 //!
-//! In the end the third site is taken for lost, and a directory takes its place, while clients go
-//! on; and then another server is killed.
+//! In the end the third site is declared lost and replaced by a directory while clients continue;
+//! then another server is killed.
 //!
-//! How long anything takes decides nothing. `FULGURITE_TEST_REAL_SEED` is another course of events,
-//! `FULGURITE_TEST_REAL_ROUNDS` is how often each fault comes (once).
+//! Timing decides nothing. `FULGURITE_TEST_REAL_SEED` selects another course of events,
+//! `FULGURITE_TEST_REAL_ROUNDS` is how often each fault occurs (default: once).
 
 pub(crate) mod client;
 mod network;
@@ -34,31 +34,31 @@ use sites::Sites;
 const CLIENTS: usize = 3;
 const KEYS: u64 = 5;
 
-/// How often something that has to come to pass is looked for.
+/// How often to poll for something that must happen.
 const TRIES: usize = 60;
 
-// Clients that are this process, one after the other. No two draw the same ids.
+// Ids of the clients that run in this process, one after the other. No two draw the same ids.
 const KEEPER: u64 = 1 << 20;
 const HEALER: u64 = KEEPER + 1;
 const REMOVER: u64 = KEEPER + 2;
 const SWEEPER: u64 = KEEPER + 3;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
     /// A server is killed.
     Kill(usize),
-    /// Two of three are.
+    /// Two of three servers are killed.
     KillTwo(usize),
-    /// The blobs of a site are away.
+    /// The blobs of a site are missing.
     Blobs(usize),
     /// A client is killed in the middle of what it does.
     Client,
-    /// Nothing gets to a server or from it.
+    /// Nothing reaches a server or comes back.
     Partition(usize),
-    /// All takes longer at a server.
+    /// Everything takes longer at a server.
     Delay(usize),
-    /// What a server does is not told, and then connections end.
+    /// Replies of a server are lost, and then connections end.
     LostReplies(usize),
 }
 
@@ -72,7 +72,7 @@ impl Fault {
     }
 }
 
-/// Whoever speaks HTTP chooses who does its TLS, spoken or not.
+/// HTTP clients need a TLS provider to be set, whether they use TLS or not.
 fn use_ring() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -99,7 +99,7 @@ fn what_clients_of_real_servers_are_told_is_right() {
     let network = runtime();
     let Some(mut sites) = Sites::start(folder.path(), &network) else { return };
     let mut plan = Plan {
-        // With the fast round, and with promises first; small objects in stripes, and each alone.
+        // Fast rounds, or promises first; small objects in stripes, or each alone.
         map: sites.map(
             ["fast = false\nbatch = '20ms'", "batch = '20ms'", "fast = false", ""]
                 [usize::try_from(seed % 4).unwrap()],
@@ -118,7 +118,7 @@ fn what_clients_of_real_servers_are_told_is_right() {
     keeper.block_on(sites.begin(&plan));
     let mut clients = Clients { plan: plan.clone(), running: Vec::new(), count: 0 };
     (0..CLIENTS).for_each(|_| clients.add());
-    // It heals and collects while others work.
+    // It repairs objects and collects garbage while others work.
     let store = keeper.block_on(plan.at(KEEPER, 0).open());
     let hints = fulgurite_units::Duration::from_secs(1);
     keeper.block_on(async { store.keep(hints, fulgurite_units::Duration::from_secs(3)) });
@@ -156,7 +156,7 @@ fn what_clients_of_real_servers_are_told_is_right() {
     println!("{} ms in all", (now() - began) / 1_000_000);
 }
 
-/// Brings a fault, lets clients meet it, and ends it.
+/// Injects a fault, lets clients meet it, and ends it.
 fn bring(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut RandomStream) {
     match fault {
         Fault::Kill(site) => {
@@ -200,7 +200,7 @@ fn bring(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut Ra
     }
 }
 
-/// Puts a directory in the place of the third site.
+/// Replaces the third site by a directory.
 async fn replace(store: &GeoStore, folder: &Path) {
     let place = Some(format!("dir://{}", folder.display()));
     let (name, rebuilding) = (sites::NAMES[2].to_owned(), false);
@@ -219,7 +219,7 @@ async fn replace(store: &GeoStore, folder: &Path) {
     assert!(store.map().sites.iter().all(|site| !site.rebuilding), "it votes again");
 }
 
-/// Clients, each a process.
+/// Clients, each a process of its own.
 struct Clients {
     plan: Plan,
     running: Vec<(Child, Plan)>,
@@ -254,7 +254,7 @@ impl Clients {
         self.running.remove(one);
     }
 
-    /// Has all come to their ends, and reads what they and those that were killed were told.
+    /// Stops all clients, and reads their histories and those of killed ones.
     fn stop(&mut self) -> Vec<Operation> {
         std::fs::write(&self.plan.stop, "").unwrap();
         for (mut client, plan) in self.running.drain(..) {
@@ -263,7 +263,7 @@ impl Clients {
         }
         let folder = self.plan.stop.parent().unwrap();
         let read = |client: u64| {
-            // Who was killed before it began has none.
+            // A client killed before it began has none.
             let lines = std::fs::read_to_string(folder.join(client.to_string()));
             history::read(client, &lines.unwrap_or_default())
         };
@@ -280,7 +280,7 @@ impl Drop for Clients {
     }
 }
 
-/// Everything answers: all is whole soon. Says what is read then.
+/// Checks that all objects are whole soon, once everything answers. Returns the reads of them all.
 async fn all_heals(plan: &Plan) -> Vec<Operation> {
     let store = plan.at(HEALER, 1).open().await;
     let is_whole = |kept: &Kept| {
@@ -303,7 +303,8 @@ async fn all_heals(plan: &Plan) -> Vec<Operation> {
     read
 }
 
-/// Asks until it is certain what came of it, which it is soon on a machine that is not too busy.
+/// Repeats a call until its outcome is certain, which takes few tries unless the machine is very
+/// busy.
 async fn certainly(store: &GeoStore, key: u64, asked: Asked) -> Vec<Operation> {
     let mut all = Vec::new();
     for _ in 0..TRIES {
@@ -318,13 +319,14 @@ async fn certainly(store: &GeoStore, key: u64, asked: Asked) -> Vec<Operation> {
     panic!("{all:?}");
 }
 
-/// Both checks, and that they notice what is not so.
+/// Runs both checks, and checks that they notice planted faults.
 fn checked(history: &[Operation]) -> (&'static str, windows::Searched) {
     versions::check(history).unwrap();
     let searched = windows::check(history).unwrap();
     for fault in Planted::ALL {
         let planted = fault.plant(history);
-        // Where the load is high, a client may have done little; where there is room it is noticed.
+        // Under high load a client may have done little; where a fault can be planted, it is
+        // noticed.
         let some = planted.len().div_ceil(8).max(1);
         for planted in planted.into_iter().step_by(some) {
             let noticed = [versions::check(&planted).is_err(), windows::check(&planted).is_err()];
@@ -337,7 +339,7 @@ fn checked(history: &[Operation]) -> (&'static str, windows::Searched) {
     ("right", searched)
 }
 
-/// How often each was told.
+/// Counts each kind of answer.
 fn told(history: &[Operation]) -> BTreeMap<&'static str, usize> {
     let mut all = BTreeMap::new();
     for one in history {
@@ -355,7 +357,7 @@ fn told(history: &[Operation]) -> BTreeMap<&'static str, usize> {
     all
 }
 
-/// All is deleted, collected and swept: no site has a fragment or a hint.
+/// Deletes, collects and sweeps everything: no site has a fragment or a hint left.
 async fn nothing_is_left(plan: &Plan, sites: &Sites) {
     let store = plan.at(REMOVER, 1).open().await;
     for key in 0..KEYS {
@@ -364,7 +366,7 @@ async fn nothing_is_left(plan: &Plan, sites: &Sites) {
     let hour = fulgurite_units::Duration::from_secs(3600);
     let mut last = (Vec::new(), 0);
     for turn in 1..=TRIES as u64 {
-        // What was deleted in the turn before may go: stripes are when they are empty.
+        // What the previous turn deleted may be collected now; stripes once they are empty.
         let later = plan.at(SWEEPER + turn, 1 + turn);
         let store = later.open().await;
         let kept = [

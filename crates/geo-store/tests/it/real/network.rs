@@ -1,4 +1,4 @@
-//! The ways from clients to a server, which fail when a test likes.
+//! Network paths from clients to a server, which fail on demand.
 //!
 //! ```text
 //! client -- relay: late, held, ended in the middle -- link: down, or late -- server
@@ -17,16 +17,16 @@ use tokio::sync::watch;
 
 use crate::servers::Place;
 
-/// How bytes pass a relay.
+/// State of a relay's traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
-    /// Each piece takes so long, each way.
+    /// Delay of each piece, in each direction.
     pub(crate) delay_ms: u64,
     /// Nothing passes.
     pub(crate) is_held: bool,
-    /// What the server answers does not pass: it is done, and nobody is told.
+    /// Replies of the server are dropped: it executes calls, but nobody learns of it.
     pub(crate) is_mute: bool,
-    /// How often all connections were ended.
+    /// How often all connections were cut.
     cuts: u64,
 }
 
@@ -56,13 +56,13 @@ impl Relay {
         self.traffic.send_modify(change);
     }
 
-    /// Ends all connections: what is under way is lost.
+    /// Cuts all connections: data in flight is lost.
     pub(crate) fn cut(&self) {
         self.change(|traffic| traffic.cuts += 1);
     }
 }
 
-/// Passes the bytes of a connection until it ends at one side, or is cut.
+/// Forwards the bytes of a connection until one side ends it, or it is cut.
 async fn pass(client: TcpStream, server: SocketAddr, mut traffic: watch::Receiver<Traffic>) {
     let cuts = traffic.borrow().cuts;
     let (asking, answering) = (traffic.clone(), traffic.clone());
@@ -104,17 +104,17 @@ async fn pump(
     }
 }
 
-/// A network of one server, with a link to it that can be down.
+/// Network namespace of one server, with a link that can be taken down.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
-    /// The end of the link that is here.
+    /// Our end of the link.
     link: String,
     inside: String,
 }
 
 impl Namespace {
-    /// A new one; `number` is another for each of a process.
+    /// Creates a namespace; `number` must be unique in a process.
     pub(crate) fn new(number: u32) -> Result<Self, String> {
         let process = std::process::id();
         let (name, link) = (format!("fg{process}-{number}"), format!("fg{process}o{number}"));
@@ -147,7 +147,7 @@ impl Namespace {
         ip(&["link", "set", "dev", &self.link, if is_up { "up" } else { "down" }]).unwrap();
     }
 
-    /// Has all that goes to the server take longer; not every kernel can.
+    /// Delays everything sent to the server; not every kernel can.
     pub(crate) fn delay(&self, delay_ms: Option<u64>) -> Result<(), String> {
         let Some(delay_ms) = delay_ms else {
             return said("tc", &["qdisc", "delete", "dev", &self.link, "root"]);
@@ -159,7 +159,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // The link goes with it.
+        // This removes the link as well.
         let _ = ip(&["netns", "delete", &self.name]);
     }
 }
@@ -168,7 +168,7 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     said("ip", arguments)
 }
 
-/// Runs a program; what it said when it failed.
+/// Runs a program. The error is what it printed when it failed.
 fn said(program: &str, arguments: &[&str]) -> Result<(), String> {
     let mut command = Command::new(program);
     let done = command.args(arguments).stdin(Stdio::null()).output();

@@ -1,5 +1,5 @@
-//! The sites: a database, an etcd, and an S3 server, each behind a relay and, where the machine
-//! allows it, in a network of its own.
+//! The sites: a database, an etcd, and an S3 server, each behind a relay and, if the machine allows
+//! it, in a network of its own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::servers::{self, ACCESS_KEY, POSTGRES_PASSWORD, Place, SECRET_KEY, Ser
 
 pub(crate) const NAMES: [&str; 3] = ["database", "etcd", "bucket"];
 
-/// Secrets, as the environment of who opens the sites has them.
+/// Returns the secrets, as environment variables of the program that opens the sites.
 pub(crate) fn variables() -> Vec<(String, String)> {
     let all = [
         ("PGPASSWORD", POSTGRES_PASSWORD),
@@ -28,23 +28,23 @@ pub(crate) fn variables() -> Vec<(String, String)> {
 
 /// A site. Its server ends before its network.
 struct Site {
-    /// None where it cannot be had: then the site is a directory.
+    /// None if it is not installed: then the site is a directory.
     server: Option<(Server, Relay)>,
     /// Its own, if it has one.
     namespace: Option<Namespace>,
-    /// Where it is, or its blobs, if they are in a directory.
+    /// Directory of the site, or only of its blobs.
     folder: PathBuf,
 }
 
-/// Three of them.
+/// The three sites.
 pub(crate) struct Sites {
     all: Vec<Site>,
-    /// Whether the kernel can make what is sent to them late.
+    /// Whether the kernel can delay traffic to them.
     can_be_late: bool,
 }
 
 impl Sites {
-    /// Starts the servers; none where one is missing that is needed.
+    /// Starts the servers; none if a required one is missing.
     pub(crate) fn start(folder: &Path, network: &Runtime) -> Option<Self> {
         let mut sites = Vec::new();
         for (number, namespace) in namespaces().into_iter().enumerate() {
@@ -65,7 +65,7 @@ impl Sites {
         Some(Self { all: sites, can_be_late })
     }
 
-    /// The text of their map, with more that it says.
+    /// Returns their map as text, with more settings.
     pub(crate) fn map(&self, more: &str) -> String {
         let times = "round = '500ms'\npatience = '4s'\nlease = '6s'\ngrace = '10s'";
         let mut map =
@@ -94,7 +94,7 @@ impl Sites {
         map
     }
 
-    /// Begins the namespace, when all are there.
+    /// Creates the namespace, once all sites answer.
     pub(crate) async fn begin(&self, plan: &Plan) {
         let map = SiteMap::parse(&plan.map).unwrap();
         let database = map.sites[0].table.as_deref().unwrap().parse().unwrap();
@@ -125,20 +125,20 @@ impl Sites {
         }
     }
 
-    /// Takes a folder away, or brings it back.
+    /// Moves a folder away, or back.
     pub(crate) fn take_folder(&self, site: usize, away: bool) {
         let folder = &self.all[site].folder;
         let elsewhere = folder.with_extension("away");
         if away {
             return std::fs::rename(folder, elsewhere).unwrap();
         }
-        // What was being written when it went may have made it anew; a mount would hide that.
+        // A write in flight may have recreated the folder; a mount would prevent that.
         while std::fs::rename(&elsewhere, folder).is_err() {
             std::fs::remove_dir_all(folder).unwrap();
         }
     }
 
-    /// Has nothing get to a site, or all again.
+    /// Blocks or restores all traffic to a site.
     pub(crate) fn set_link(&self, site: usize, is_up: bool) {
         match (&self.all[site].namespace, &self.all[site].server) {
             (Some(namespace), Some(_)) => namespace.set_link(is_up),
@@ -146,7 +146,7 @@ impl Sites {
         }
     }
 
-    /// Has all take longer: in the kernel, if it can, or in the relay.
+    /// Delays all traffic: in the kernel if possible, else in the relay.
     pub(crate) fn set_late(&self, site: usize, delay_ms: Option<u64>) {
         match &self.all[site].namespace {
             Some(namespace) if self.can_be_late => namespace.delay(delay_ms).unwrap(),
@@ -154,7 +154,7 @@ impl Sites {
         }
     }
 
-    /// Changes how bytes pass to and from a server.
+    /// Changes the traffic of a server's relay.
     pub(crate) fn relay(&self, site: usize, change: impl FnOnce(&mut Traffic)) {
         if let Some((_, relay)) = &self.all[site].server {
             relay.change(change);
@@ -167,7 +167,7 @@ impl Sites {
         }
     }
 
-    /// Fragments that lie at all sites.
+    /// Number of blobs at all sites.
     pub(crate) async fn fragments(&self, plan: &Plan) -> usize {
         let mut found = 0;
         for site in SiteMap::parse(&plan.map).unwrap().sites {
@@ -182,7 +182,7 @@ impl Sites {
     }
 }
 
-/// Three networks, or none where the machine does not allow it.
+/// Creates three networks, or none if the machine does not allow it.
 fn namespaces() -> Vec<Option<Namespace>> {
     let made: Result<Vec<_>, _> = (0..3).map(Namespace::new).collect();
     match made {
@@ -194,7 +194,7 @@ fn namespaces() -> Vec<Option<Namespace>> {
     }
 }
 
-/// Whether the kernel can delay what is sent.
+/// Whether the kernel can delay traffic.
 fn can_be_late(namespace: &Namespace) -> bool {
     let tried = namespace.delay(Some(1)).and_then(|()| namespace.delay(None));
     if let Err(why) = &tried {

@@ -1,10 +1,10 @@
-//! Small objects in stripes, over simulated sites that fail, in a time that passes only while
-//! everybody waits: a run follows from its seed.
+//! Small objects in stripes, over simulated sites that fail. Time advances only while all tasks
+//! wait, so a run is determined by its seed.
 //!
 //! ```text
 //! clients: put, put on conditions, delete, get, give up in the middle --> history --> both checks
-//! sites:   late, cut off, away, mute                 keeper: hints, collection
-//! then all is well --> one healing makes all whole --> all deleted --> nothing is left
+//! sites:   late, cut off, down, mute                 keeper: hints, collection
+//! then no faults --> a single repair makes all whole --> all deleted --> nothing is left
 //! ```
 
 mod sites;
@@ -22,25 +22,25 @@ use crate::real::client::ask;
 use sites::{Simulated, State, Weather};
 
 const CLIENTS: u64 = 3;
-/// Calls of one client that are under way at once: enough to share stripes.
+/// Concurrent calls of one client: enough to share stripes.
 const AT_ONCE: u64 = 4;
-/// Lives of a client: each ends by its being killed.
+/// Lives of a client: each ends with its death.
 const LIVES: u64 = 3;
 const KEYS: u64 = 6;
 const FAULTS_MAX: u64 = 1000;
-/// The time of day when a run begins, in milliseconds: later than that by which stores in memory
-/// date their blobs.
+/// Wall clock time at the start of a run, in milliseconds: later than the dates that stores in
+/// memory give to their blobs.
 const BEGINS_MS: u64 = 4_000_000_000_000;
 const DAY_MS: u64 = 86_400_000;
 
-/// How many seeds, and from which on.
+/// Returns the seeds to run.
 fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
     let from = number("FULGURITE_TEST_STRIPES_FROM").unwrap_or(0);
     from..from + number("FULGURITE_TEST_STRIPES_SEEDS").unwrap_or(40)
 }
 
-/// What a run came to.
+/// Totals of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Totals {
     calls: usize,
@@ -51,15 +51,15 @@ struct Totals {
     hash: u64,
 }
 
-/// What all of a run share.
+/// Shared state of a run.
 struct Run {
     sites: Simulated,
     random: Mutex<RandomStream>,
     began: tokio::time::Instant,
     history: Mutex<Vec<Operation>>,
-    /// Clients that are at it.
+    /// Number of clients still working.
     working: AtomicU64,
-    /// The next value.
+    /// Id of the next value.
     tags: AtomicU64,
 }
 
@@ -93,7 +93,7 @@ impl Run {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap()
     }
 
-    /// What a program opens the namespace with, whose clock is some days ahead.
+    /// Returns the options of a program whose clock is some days ahead.
     fn options(&self, sites: &Simulated, days: u64) -> GeoOptions {
         let (began, stream) = (self.began, Seed::new(self.below(u64::MAX)).stream());
         let wall = move || {
@@ -111,7 +111,7 @@ impl Run {
         }
     }
 
-    /// The version of an object that somebody saw last, and its value.
+    /// Returns the last version of an object that any client saw, and its value.
     fn seen(&self, key: u64) -> Option<(u64, u64)> {
         let history = self.history.lock().unwrap();
         let mut of_key = history.iter().rev().filter(|one| one.key == key);
@@ -127,7 +127,7 @@ impl Run {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 
-    /// Asks, and notes what was told; nothing when the client gives up, or is killed.
+    /// Runs a call and records its answer; unknown if the client gives up or is killed.
     async fn ask(&self, store: &GeoStore, of: (u64, u64), asked: Asked, end: impl Future) {
         let ((client, key), called) = (of, self.now());
         let told = tokio::select! {
@@ -141,7 +141,7 @@ impl Run {
     }
 }
 
-/// What is drawn from a stream.
+/// Returns a source of random bytes from a stream.
 fn entropy(random: RandomStream) -> Entropy {
     let random = Mutex::new(random);
     Entropy::new(move || {
@@ -151,14 +151,14 @@ fn entropy(random: RandomStream) -> Entropy {
     })
 }
 
-/// A client: it is killed some times, and begins again but the last time.
+/// Runs a client: it is killed after each life, and restarts after all but the last.
 async fn live(run: Arc<Run>, client: u64) {
     for _ in 0..LIVES {
         let sites = run.sites.program();
         let store = loop {
             match GeoStore::open(run.options(&sites, 0)).await {
                 Ok(store) => break store,
-                // Too few sites answer now.
+                // Too few sites answer at the moment.
                 Err(_) => run.rest(100, 1).await,
             }
         };
@@ -182,7 +182,7 @@ async fn work(run: Arc<Run>, store: GeoStore, sites: Simulated, client: u64) {
             (55..65, _) => Asked::Delete,
             _ => Asked::Get,
         };
-        // Some give up in the middle, and go on with something else.
+        // Some calls are abandoned in the middle.
         let patience = if run.below(12) == 0 { run.below(400) } else { 1 << 40 };
         let end = async {
             tokio::select! {
@@ -196,7 +196,7 @@ async fn work(run: Arc<Run>, store: GeoStore, sites: Simulated, client: u64) {
     }
 }
 
-/// Brings one fault after the other, and ends each, for as long as somebody works.
+/// Injects one fault after the other, for as long as clients work.
 async fn fail(run: &Run) {
     for _ in 0..FAULTS_MAX {
         if run.working.load(Ordering::Relaxed) == 0 {
@@ -219,7 +219,7 @@ async fn fail(run: &Run) {
     }
 }
 
-/// One run, in a time of its own.
+/// Runs a seed in simulated time.
 fn run(seed: u64) -> Totals {
     let mut time = tokio::runtime::Builder::new_current_thread();
     let time = time.enable_time().start_paused(true).build().unwrap();
@@ -235,7 +235,7 @@ async fn run_in_time(seed: u64) -> Totals {
     fail(&run).await;
     futures::future::try_join_all(clients).await.unwrap();
     drop(keeper);
-    // What is under way still comes to its end.
+    // Operations in flight still end.
     tokio::time::sleep(Duration::from_secs(120)).await;
     let healed = heals_at_once(&run).await;
     let history = run.history.lock().unwrap().clone();
@@ -251,7 +251,7 @@ async fn run_in_time(seed: u64) -> Totals {
         hash: 0,
     };
     for one in &history {
-        // Without the time, which has fractions of a millisecond of the machine's.
+        // Without the times, which contain fractions of a millisecond of the machine's clock.
         let text = format!("{:?}", (one.client, one.key, one.asked, one.told));
         totals.hash = text.bytes().fold(totals.hash, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -264,8 +264,8 @@ fn never() -> impl Future {
     std::future::pending::<()>()
 }
 
-/// All is well from now on: whatever there is to decide, to make again and to hide, one healing
-/// does it, and says that all is whole. Every object is read then.
+/// Without further faults, a single repair settles, rebuilds and makes obsolete whatever it must,
+/// and reports that all is whole. Then every object is read.
 async fn heals_at_once(run: &Run) -> Kept {
     let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
     let kept = store.heal(&|_| {}).await.unwrap();
@@ -282,7 +282,7 @@ async fn heals_at_once(run: &Run) -> Kept {
     kept
 }
 
-/// All is deleted and collected: no fragment is left, of objects or of stripes.
+/// Deletes and collects everything: no fragment of objects or stripes is left.
 async fn nothing_is_left(run: &Run) {
     let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
     for key in 0..KEYS {
@@ -315,7 +315,7 @@ fn whatever_happens_stripes_are_right_and_heal_at_once() {
         total.rebuilt += one.rebuilt;
     }
     println!("{total:?}");
-    // A run in which nothing went wrong shows nothing.
+    // A run without any failures proves nothing.
     if seeds().count() >= 20 {
         let often = seeds().count();
         assert!(total.unknown > often && total.stripes > often as u64, "{total:?}");
@@ -329,7 +329,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(3).hash, run(4).hash);
 }
 
-/// Puts some objects, small ones in stripes, and has one site be late from then on.
+/// Puts some objects, small ones in stripes; one site is slow from then on.
 async fn with_a_late_site(state: State) -> (Arc<Run>, GeoStore) {
     let run = Run::new(1);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
@@ -344,7 +344,7 @@ async fn with_a_late_site(state: State) -> (Arc<Run>, GeoStore) {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_looked_at_in_time_is_looked_at_again() {
     let (run, store) = with_a_late_site(State { rows_late_ms: 400, ..State::default() }).await;
-    // All objects are looked at at once, and no row of the site comes within a round.
+    // All objects are checked at once, and no row of the site arrives within a round.
     let (kept, ()) = futures::future::join(store.heal(&|_| {}), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         run.sites.weather.set(2, State::default());
@@ -366,7 +366,7 @@ async fn what_nobody_looked_at_is_not_said_to_be_incomplete() {
     assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
 }
 
-/// Has a client be killed when one site of three has what it puts, and all is well then.
+/// Kills a client once one site of three has its put; then all sites work.
 async fn killed_at_the_first_site(run: &Run, key: u64) {
     let down = State { is_down: true, ..State::default() };
     let sites = run.sites.program();
@@ -446,7 +446,7 @@ async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
     assert!(count > 20, "{count}");
     let kept = store.heal(&|_| {}).await.unwrap();
     assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
-    // It votes on all of them: any other may fail now.
+    // The site votes on all of them: any other may fail now.
     run.sites.weather.set(0, State { is_down: true, ..State::default() });
     for key in 0..count {
         let told = ask(&store, key, Asked::Get).await;

@@ -1,4 +1,4 @@
-//! Simulated sites: stores in memory that are late, cut off, away, or do not say what they did.
+//! Simulated sites: stores in memory that are slow, cut off, down, or lose their answers.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,33 +16,33 @@ use fulgurite_units::{RandomStream, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Notify;
 
-/// How long a call of a store takes when all is well, at most.
+/// Maximum time of a store call without faults.
 const CALL_MS: u64 = 8;
-/// After which time a call is given up that gets no answer.
+/// Timeout of a call without an answer.
 const NO_ANSWER: Duration = Duration::from_secs(2);
 
-/// How a site is at the moment.
+/// Current state of a site.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
-    /// A call takes so much longer, at most.
+    /// Maximum extra time of a call.
     pub(super) late_ms: u64,
-    /// A call about a row takes so much longer, always.
+    /// Fixed extra time of a row call.
     pub(super) rows_late_ms: u64,
-    /// Nothing gets there.
+    /// No call arrives.
     pub(super) is_cut: bool,
-    /// It does not say what it did.
+    /// It executes calls but loses the answers.
     pub(super) is_mute: bool,
     /// It refuses all calls.
     pub(super) is_down: bool,
 }
 
-/// How all sites are.
+/// States of all sites.
 pub(super) struct Weather {
     states: Mutex<[State; 3]>,
     random: Mutex<RandomStream>,
 }
 
-/// What became of a call on its way.
+/// Fate of a call on its way.
 enum Way {
     There,
     Refused,
@@ -86,10 +86,10 @@ impl Weather {
     }
 }
 
-/// Sites in memory, as one program has them.
+/// Sites in memory, as seen by one program.
 #[derive(Clone)]
 pub(super) struct Simulated {
-    /// Whether the program was killed: what it had sent then may arrive, and nothing else.
+    /// Whether the program was killed: calls already sent may arrive, and nothing else.
     pub(super) killed: Arc<Killed>,
     pub(super) opener: Arc<Opener>,
     pub(super) weather: Arc<Weather>,
@@ -97,7 +97,7 @@ pub(super) struct Simulated {
 }
 
 impl Simulated {
-    /// The same sites, for another program.
+    /// Returns the same sites for another program.
     pub(super) fn program(&self) -> Self {
         Self { killed: Arc::default(), ..self.clone() }
     }
@@ -108,13 +108,13 @@ impl Simulated {
         Arc::new(Far { inner, site, is_table, weather, killed })
     }
 
-    /// Fragments that lie at all sites.
+    /// Number of fragments at all sites.
     pub(super) async fn fragments(&self) -> usize {
         let mut count = 0;
         for site in &self.map.sites {
             let address = site.blobs.as_ref().unwrap().parse().unwrap();
             let blobs = self.opener.blobs(&address, true).await.unwrap();
-            // Not the counts, by which older copies are known.
+            // Not the start counts, which detect older copies.
             let below = Key::new("f").unwrap();
             count += blobs.list(Some(&below), UnixTime::from_millis(u64::MAX / 2)).count().await;
         }
@@ -145,7 +145,7 @@ impl OpenSites for Simulated {
     }
 }
 
-/// Whether a program was killed. Whoever waits for it is woken in turn, the same in each run.
+/// Whether a program was killed. Waiters wake up in a fixed order, the same in each run.
 #[derive(Debug, Default)]
 pub(super) struct Killed {
     is_so: AtomicBool,
@@ -188,8 +188,7 @@ struct Far<S: ?Sized> {
 }
 
 impl<S: ?Sized> Far<S> {
-    /// Makes a call. Which error it is when nobody knows, or when it was not made, is the caller's
-    /// to say.
+    /// Makes a call. The caller states the errors for a refused call and for an unknown outcome.
     async fn call<T, E>(
         &self,
         call: impl Future<Output = Result<T, E>> + Send,

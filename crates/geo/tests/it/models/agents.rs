@@ -1,4 +1,4 @@
-//! What agents may do in a state, and what a state becomes by it.
+//! Actions of agents in a state, and the states they lead to.
 
 use fulgurite_geo::{Change, Verdict, Version};
 use fulgurite_units::UnixTime;
@@ -7,7 +7,7 @@ use super::table::{Ask, Attempt, Pick, RowId, Sent, Table, Ver};
 use super::world::{Action, Agent, Mutant, Phase, Reply, Role, State, World, Wrong};
 
 impl World {
-    /// Everything that an agent may do.
+    /// Adds every action that an agent may take.
     pub(super) fn actions_of(&self, state: &State, at: usize, actions: &mut Vec<Action>) {
         let agent = &state.agents[at];
         let sites = 0..state.sites.len();
@@ -23,7 +23,7 @@ impl World {
         self.write_actions(state, at, actions);
         match agent.phase {
             Phase::Idle => {
-                // Readers and healers begin with no row.
+                // Readers and healers start without a row.
                 let begins = match self.roles[at] {
                     Role::Writer(_) | Role::Collector(_) => sites,
                     Role::Reader(_) | Role::Healer => 0..1,
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// Fragments of what a writer has begun to write, and of what it wrote before.
+    /// Adds the missing fragments of the write that a writer has begun, and of its earlier ones.
     fn write_actions(&self, state: &State, at: usize, actions: &mut Vec<Action>) {
         let (Role::Writer(vals), Some(_)) = (&self.roles[at], self.fragments) else { return };
         let agent = &state.agents[at];
@@ -81,13 +81,13 @@ impl World {
         }
     }
 
-    /// The value of a version, as an agent knows it.
+    /// Returns the value of a version, as an agent knows it.
     fn val_of(&self, agent: &Agent, version: Ver) -> u8 {
         let of = |known: &fulgurite_geo::Known| known.write(Version(u64::from(version)));
         Table::val(self.table.of_known(agent.known, of).unwrap())
     }
 
-    /// How many promises an agent needs.
+    /// Returns how many promises an agent needs.
     fn promises(&self, at: usize) -> usize {
         let quorums = self.table.quorums;
         match (&self.roles[at], self.mutant) {
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Does something; nothing when it cannot be done.
+    /// Executes an action; none if it is impossible.
     pub(super) fn apply(&self, state: &mut State, action: &Action) -> Option<()> {
         match *action {
             Action::Begin(at, site) => self.begin(state, at, site)?,
@@ -140,7 +140,7 @@ impl World {
         Some(())
     }
 
-    /// Forgets questions that change nothing anywhere: where no row is lost, they never will.
+    /// Forgets requests that change nothing anywhere: where no row is lost, they never will.
     fn forget_vain(&self, state: &mut State) {
         if self.loses || self.mutant == Mutant::RowRemoved {
             return;
@@ -151,7 +151,7 @@ impl World {
         });
     }
 
-    /// A site is asked. What it answers, if the agent makes anything of it.
+    /// Delivers a request to a site. Returns its answer, if the agent has a use for it.
     fn deliver(&self, state: &mut State, at: usize, sent: Sent) -> Reply {
         let site = &mut state.sites[at];
         let rebuilding = site.lost && self.mutant != Mutant::LostUnfenced;
@@ -201,7 +201,7 @@ impl World {
         Some(())
     }
 
-    /// Asks something else.
+    /// Sends another request.
     fn ask(&self, state: &mut State, at: usize, phase: Phase, ask: Option<Ask>) {
         let epoch = u8::from(state.sites.iter().any(|site| site.lost));
         let agent = &mut state.agents[at];
@@ -303,7 +303,7 @@ impl World {
         Some(())
     }
 
-    /// An agent that was just answered by a site goes on, if there is nothing to choose.
+    /// Continues with an agent that a site just answered, if it has no choice to make.
     fn conclude_at_once(&self, state: &mut State, at: usize, site: usize) {
         match (state.agents[at].phase, state.sites[site].replies[at]) {
             (_, Reply::Decided(row)) => {
@@ -368,7 +368,7 @@ impl World {
         Some(())
     }
 
-    /// An agent had a version decided.
+    /// Continues with an agent that had a version decided.
     fn decided(&self, state: &mut State, at: usize, version: Ver, val: u8) {
         let agent = &mut state.agents[at];
         agent.known = self.table.learn(agent.known, version, val, false);
@@ -378,13 +378,13 @@ impl World {
         self.go_on(state, at);
     }
 
-    /// An agent says what it knows.
+    /// Sends what an agent knows.
     fn tell(&self, state: &mut State, at: usize) {
         let known = state.agents[at].known;
         state.late.push(Sent { ask: Ask::Learn, known, epoch: 1 });
     }
 
-    /// An agent goes on with what it knows.
+    /// Continues with what an agent knows.
     fn go_on(&self, state: &mut State, at: usize) {
         let agent = &state.agents[at];
         let (known, done) = (agent.known, usize::from(agent.done));
@@ -424,7 +424,7 @@ impl World {
         self.end(state, at);
     }
 
-    /// A write or a reading has ended.
+    /// Ends a write or a read.
     fn end(&self, state: &mut State, at: usize) {
         let agent = &mut state.agents[at];
         agent.done += 1;
@@ -438,7 +438,8 @@ impl World {
         self.ask(state, at, if all { Phase::Done } else { Phase::Idle }, None);
     }
 
-    /// A reader knows the last version: what the object is, is the last one whose bytes are there.
+    /// Continues with a reader that knows the last version: the object is the last version whose
+    /// bytes exist.
     fn seen(&self, state: &mut State, at: usize) {
         let agent = &mut state.agents[at];
         let known = self.table.known(agent.known);
@@ -448,7 +449,7 @@ impl World {
             let number = Ver::try_from(version.0).unwrap();
             let is_put = matches!(*decided.value.change, Change::Put(_));
             if is_put && agent.missing == number {
-                // What has become durable since then is there now.
+                // If it became durable since then, it exists now.
                 agent.skipped |= u8::from(!decided.durable) << number;
             }
             if is_put && agent.skipped >> number & 1 == 0 {
@@ -466,7 +467,7 @@ impl World {
         self.answer(state, at, Ver::try_from(version.0).unwrap());
     }
 
-    /// A reader answers what the object was at a version.
+    /// Records a reader's answer: the object at a version.
     fn answer(&self, state: &mut State, at: usize, version: Ver) {
         if version < state.agents[at].least {
             state.wrong = Some(Wrong::Stale);
@@ -475,7 +476,7 @@ impl World {
         self.end(state, at);
     }
 
-    /// Goes on once enough fragments are written, read, absent or removed.
+    /// Continues once enough fragments are written, read, absent or removed.
     fn settle(&self, state: &mut State, at: usize) -> Option<()> {
         let agent = &state.agents[at];
         let there = |version: Ver| {
@@ -514,8 +515,8 @@ impl World {
         let val = self.val_of(&state.agents[at], version);
         let absent = state.sites.iter().filter(|site| site.absent[at]).count();
         let eager = self.mutant == Mutant::EagerFallback && absent > 0;
-        // A fragment that was found is kept, so it does not matter when it was: no world puts
-        // fragments of one value while it removes others of it.
+        // A fragment that was found stays, so it does not matter when: no world writes fragments of
+        // a value while it removes others of it.
         let found = state.sites.iter().filter(|site| !site.absent[at]);
         let found = found.filter(|site| site.fragments >> val & 1 == 1).count();
         if found >= fragments.data && !eager {
@@ -529,7 +530,8 @@ impl World {
         if durable && (agent.doubted == version || !fragments.confirm) {
             state.wrong = Some(Wrong::Lost);
         } else if durable {
-            // Removed since the rows were read, or lost. What was passed over may be there by now.
+            // Removed since the rows were read, or lost. Versions that were passed over may exist
+            // by now.
             (agent.doubted, agent.missing, agent.skipped) = (version, 0, 0);
             self.ask(state, at, Phase::Reading, Some(Ask::Read));
         } else if fragments.confirm && self.mutant != Mutant::FallbackUnconfirmed {
@@ -542,7 +544,7 @@ impl World {
         Some(())
     }
 
-    /// A collector goes on with the next version that nobody can ask for.
+    /// Continues with the collector's next dead version.
     fn collect(&self, state: &mut State, at: usize, keep: Option<usize>) {
         loop {
             let agent = &state.agents[at];
@@ -573,7 +575,7 @@ impl World {
     }
 }
 
-/// Rows that an agent was answered, of these sites.
+/// Returns the rows that these sites answered to an agent.
 fn rows(state: &State, at: usize, mask: u16) -> Vec<RowId> {
     let chosen = state.sites.iter().enumerate().filter(|(site, _)| mask >> site & 1 == 1);
     let row = |site: &super::world::Site| match site.replies[at] {
@@ -583,7 +585,7 @@ fn rows(state: &State, at: usize, mask: u16) -> Vec<RowId> {
     chosen.filter_map(|(_, site)| row(site)).collect()
 }
 
-/// Every choice of so many sites at least, of those that answered with their rows.
+/// Returns every set of at least so many of the sites that answered with their rows.
 fn masks(state: &State, at: usize, least: usize) -> Vec<u16> {
     let answered = |site: &super::world::Site| matches!(site.replies[at], Reply::Row(_));
     let sites = state.sites.iter().enumerate().filter(|(_, site)| answered(site));

@@ -1,5 +1,5 @@
-//! Removal: of what a decided delete hides, or a newer put by policy, fragments go first; then
-//! every row says that the version is gone, and says so for good.
+//! Garbage collection: if a delete makes a version obsolete, or policy does after a newer put, its
+//! fragments are removed first. Then every row records for good that the version is gone.
 
 use fulgurite_geo::{Decided, Quorums, Sizes, Version};
 
@@ -9,7 +9,7 @@ use super::world::{Fragments, Mutant, Role, World};
 
 const FRAGMENTS: Fragments = Fragments { data: 2, acknowledged: 2, confirm: true };
 
-/// A world in which the first versions are decided, acknowledged and on all rows.
+/// Creates a world in which the first versions are decided, acknowledged and on all rows.
 fn world(roles: &[Role], values: &[What], decided: u8, durable: bool) -> World {
     let quorums = Quorums::new(3, Sizes::Majority).unwrap();
     let mut world = World {
@@ -25,14 +25,14 @@ fn world(roles: &[Role], values: &[What], decided: u8, durable: bool) -> World {
     world
 }
 
-/// A put is deleted while somebody reads and somebody removes.
+/// A put is deleted during a read and a garbage collection.
 fn deleted() -> World {
     let roles = [Role::Writer(vec![1]), Role::Reader(1), Role::Collector(None)];
     World { versions: 2, ..world(&roles, &[What::Put, What::Delete], 1, true) }
 }
 
-/// A put was deleted; it is put again while somebody removes and these others do what they do. An
-/// old proposal of the same value for version 1 is under way.
+/// A put was deleted; it is put again during a garbage collection and the actions of these others.
+/// An old proposal of the same value for version 1 is in flight.
 fn put_again(others: &[Role]) -> World {
     let roles = [&[Role::Writer(vec![2]), Role::Collector(None)], others].concat();
     World {
@@ -42,7 +42,7 @@ fn put_again(others: &[Role]) -> World {
     }
 }
 
-/// Another put takes the place of one, which is removed since only the newest is kept.
+/// A put is overwritten, and removed since only the newest is kept.
 fn overwritten(durable: bool) -> World {
     let roles = [Role::Writer(vec![1]), Role::Reader(1), Role::Collector(Some(1))];
     World { versions: 2, ..world(&roles, &[What::Put, What::Put], 1, durable) }
@@ -64,8 +64,8 @@ fn what_was_overwritten_is_removed_beside_readers() {
     is_safe("collecting, overwritten", overwritten(true), night());
 }
 
-/// What the pause before a removal is for: without it a reader that passes over the new put, whose
-/// fragments are late, finds those of the old one removed because of it.
+/// Shows why removal waits: otherwise a reader that passes over the new put, whose fragments are
+/// late, finds that the new put got the old one's fragments removed.
 #[test]
 fn removal_waits_until_nobody_reads() {
     if is_night() {

@@ -1,4 +1,4 @@
-//! One version: whatever is late, lost, repeated or forgotten, one value is chosen at most.
+//! One version: at most one value is chosen, whatever is late, lost, repeated or forgotten.
 
 use fulgurite_geo::{Quorums, Sizes};
 

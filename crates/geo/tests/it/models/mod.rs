@@ -1,16 +1,16 @@
-//! Models of several sites: whole small worlds, searched for a state that must not be.
+//! Models of several sites: whole small worlds, searched for a forbidden state.
 //!
 //! ```text
 //! instance    one version: agreement, with messages late, lost and repeated, and rows lost
 //! reading     versions and fragments: what readers answer, in order
-//! collecting  removal of what nobody can ask for
-//! replacing   a site that forgot its rows votes again
+//! collecting  garbage collection of dead versions
+//! replacing   a site that lost its rows votes again
 //! ```
 //!
-//! Every model has mutants: the same with one thing wrong, in which the search has to find
-//! something, or it would find nothing anywhere. What a model takes for granted: sites keep rows as
-//! they are told to, a conditional write is what it says, and ids are drawn once. What it does not
-//! show: that the proposer does what agents do here, and that anything ever ends.
+//! Every model has mutants: the same model with one fault, in which the search must find a
+//! violation; otherwise it would find nothing anywhere. The models assume that sites store rows
+//! correctly, that a conditional write does what it says, and that ids are unique. They do not show
+//! that the proposer does what the agents do, nor that anything ever ends.
 //!
 //! `FULGURITE_TEST_MODELS=nightly` searches further.
 

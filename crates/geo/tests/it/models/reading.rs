@@ -1,8 +1,8 @@
-//! Versions, rows and fragments: every reader answers a version not older than what anybody had
-//! been answered, or had written, before it began; and a write comes after all of that.
+//! Versions, rows and fragments: every reader answers a version at least as new as any that was
+//! answered or acknowledged before it began, and a write comes after all of those.
 //!
-//! With one value a version and one version a value this is what linearizability of an object asks:
-//! the versions are the order, and what ended before something else began comes before it there.
+//! With one value per version and one version per value this is the linearizability of an object:
+//! the versions are the order, and an operation that ended before another began comes before it.
 
 use fulgurite_geo::{Quorums, Sizes};
 
@@ -15,10 +15,10 @@ fn world(roles: &[Role], values: usize) -> World {
     World::of(quorums, roles, &vec![What::Put; values])
 }
 
-/// Two fragments of three give a put back, and it is acknowledged with as many.
+/// Two of three fragments decode a put, and two acknowledge it.
 const FRAGMENTS: Fragments = Fragments { data: 2, acknowledged: 2, confirm: false };
 
-/// A writer of so many values and readers that read so often.
+/// Creates a world with a writer of so many values and readers with these numbers of reads.
 fn readers(values: u8, reads: &[u8]) -> World {
     let readers = reads.iter().map(|reads| Role::Reader(*reads));
     let roles: Vec<Role> =

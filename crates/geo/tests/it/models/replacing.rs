@@ -1,14 +1,14 @@
-//! A site whose rows were lost votes again once others have promised what it may have forgotten.
+//! A site that lost its rows votes again once other sites have promised what it may have forgotten.
 //!
 //! ```text
 //! lost --> silent: no vote, no promise, no row for readers; it only learns
-//! healer: of the others N - q2 + 1, and as many as promise, promise the version after the last one
-//!         something may be chosen there --> accepted again by the others; the next version
-//!         nothing can be                --> the site is told of all, promises the same, and votes
+//! healer: N - q2 + 1 others (or the promise quorum, if larger) promise the version after the last
+//!         something may be chosen there --> the others accept it again; on to the next version
+//!         nothing can be                --> the site learns all, promises the same, and votes
 //! ```
 //!
-//! What was sent before the loss arrives at any time, by the old map at the sites that have not
-//! heard of the new one.
+//! Messages sent before the loss arrive at any time, under the old map at sites that have not
+//! learned of the new one.
 
 use fulgurite_geo::{Quorums, Sizes};
 
@@ -16,10 +16,11 @@ use super::search::{Extent, is_broken, is_safe, night};
 use super::table::{Acceptor, What};
 use super::world::{Mutant, Role, World};
 
-/// Two writers and a healer, over so many versions.
+/// Creates a world of two writers and a healer, over so many versions.
 fn world(sites: usize, versions: u8) -> World {
     let quorums = Quorums::new(sites, Sizes::Majority).unwrap();
-    // The healer comes first: its ballots are the lowest of a round, and others can go over them.
+    // The healer comes first: its ballots are the lowest of a round, so that others can outbid
+    // them.
     let roles = [Role::Healer, Role::Writer(vec![0]), Role::Writer(vec![1])];
     World { versions, loses: true, prompt: true, ..World::of(quorums, &roles, &[What::Put; 2]) }
 }

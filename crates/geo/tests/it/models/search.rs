@@ -1,4 +1,4 @@
-//! How worlds are searched: all of them, the first so many states, or at random.
+//! Search of worlds: exhaustive, up to a number of states, or at random.
 
 use std::time::Instant;
 
@@ -7,33 +7,33 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use super::world::{State, World};
 
-/// Whether there is time.
+/// Whether this is a nightly run.
 #[expect(clippy::disallowed_methods, reason = "a test is told by its caller how long it may take")]
 pub(super) fn is_night() -> bool {
     std::env::var("FULGURITE_TEST_MODELS").is_ok_and(|wanted| wanted == "nightly")
 }
 
-/// How far is searched.
+/// Extent of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent {
     /// Every state.
     All,
-    /// So many states, counted as often as they are met.
+    /// So many states, counting repeats.
     Most(usize),
 }
 
-/// A part by day, and as much as fits into memory by night.
+/// Returns a partial extent by day, and as much as fits into memory by night.
 pub(super) fn night() -> Extent {
     Extent::Most(if is_night() { 40_000_000 } else { 300_000 })
 }
 
-/// Searches a world in which nothing may be wrong. Says what it found and how long it took.
+/// Searches a world that must be correct. Prints what it found and how long it took.
 pub(super) fn is_safe(name: &str, world: World, extent: Extent) {
     let found = search(name, world, extent, false);
     assert!(found.is_empty(), "{name}: {found:?}");
 }
 
-/// Searches a world in which something is wrong.
+/// Searches a world with a fault, which must be found.
 pub(super) fn is_broken(name: &str, world: World, extent: Extent) {
     let found = search(name, world, extent, true);
     assert!(!found.is_empty(), "{name}: a mutant that is not found out");
@@ -72,8 +72,8 @@ fn search(name: &str, world: World, extent: Extent, mutant: bool) -> Vec<String>
     found
 }
 
-/// Walks at random until something is wrong, or so many steps were taken. Returns where it ended,
-/// if something is wrong there.
+/// Walks at random until a state is wrong, or so many steps were taken. Returns the last state if
+/// it is wrong.
 pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<State> {
     let begun = now();
     let mut random = Seed::new(seed).stream();
@@ -96,7 +96,7 @@ pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<S
     wrong
 }
 
-/// A state after this one, if there is any: there is none where something is wrong.
+/// Returns a random next state, if any: a wrong state has none.
 fn any_next(world: &World, state: &State, random: &mut RandomStream) -> Option<State> {
     let mut actions = Vec::new();
     world.actions(state, &mut actions);

@@ -1,9 +1,9 @@
-//! Rows and what is known, by number; and what was computed of them, once for each question.
+//! Rows and known versions by number, and the memoized results of every computation on them.
 //!
-//! A state of a model holds numbers instead of rows, so that it is small and millions of it can be
-//! visited, and [`step`], [`choose`] and [`judge`] run once for each different row and question:
-//! what is checked is the code itself all the same. Numbers are given in the order of discovery and
-//! mean something within one run only.
+//! A state of a model holds numbers instead of rows. That keeps it small enough to visit millions
+//! of states, and [`step`], [`choose`] and [`judge`] run once for each different row and request:
+//! what is checked is still the code itself. Numbers are given in the order of discovery and are
+//! valid within one run only.
 
 use std::collections::BTreeMap;
 use std::sync::RwLock;
@@ -17,12 +17,12 @@ use fulgurite_units::UnixTime;
 
 pub(super) type RowId = u32;
 pub(super) type KnownId = u32;
-/// A value, by its place in the list of a world.
+/// A value, by its index in the list of a world.
 pub(super) type Val = u8;
 /// A version; the first is 1.
 pub(super) type Ver = u8;
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Put,
@@ -47,7 +47,7 @@ impl Attempt {
     }
 }
 
-/// What is asked of a site.
+/// A request to a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Ask {
     Read,
@@ -58,7 +58,7 @@ pub(super) enum Ask {
     Restore(Ver, Attempt),
 }
 
-/// A question as it was sent. Once sent it can be delivered at any time, as often as one likes.
+/// A request as it was sent. It can be delivered at any time after, and any number of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Sent {
     pub(super) ask: Ask,
@@ -66,27 +66,27 @@ pub(super) struct Sent {
     pub(super) epoch: u8,
 }
 
-/// How an acceptor behaves.
+/// Behavior of an acceptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acceptor {
-    /// As it is written.
+    /// As in the code.
     Step,
-    /// It accepts in the fast round though it promised a later one.
+    /// It accepts in the fast round although it promised a later ballot.
     IgnoringPromises,
-    /// It votes again without having promised anything.
+    /// It votes again without any promise.
     RestoredBare,
 }
 
-/// How a value is picked out of promises.
+/// Rule that picks a value from promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// [`choose`]; where sizes are unproved and two values may have been chosen, either.
+    /// [`choose`]; if the sizes are unproved and two values may have been chosen, either.
     Choose,
-    /// The paper's: the value with the most responses, of several any.
+    /// The rule of the paper: the value with the most responses; of several, any.
     MostResponses,
 }
 
-/// What a proposer may do after promises.
+/// What a proposer may do once it has its promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     Decided,
@@ -97,10 +97,10 @@ pub(super) enum Pick {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub(super) row: RowId,
-    /// Whether that is another row than before.
+    /// Whether the row changed.
     pub(super) changed: bool,
     pub(super) verdict: Verdict,
-    /// What is known of the row, alone.
+    /// A row with only the known versions of this one.
     pub(super) told: RowId,
 }
 
@@ -138,7 +138,7 @@ impl Table {
         table
     }
 
-    /// A value as the code has it.
+    /// Returns a value as the code has it.
     pub(super) fn value(&self, val: Val) -> Value {
         let coded = Coded {
             data: 2,
@@ -177,12 +177,12 @@ impl Table {
         self.inner.read().unwrap().knowns[id as usize].clone()
     }
 
-    /// Something of what is known.
+    /// Applies a function to known versions.
     pub(super) fn of_known<T>(&self, id: KnownId, of: impl FnOnce(&Known) -> T) -> T {
         of(&self.inner.read().unwrap().knowns[id as usize])
     }
 
-    /// Something of a row.
+    /// Applies a function to a row.
     pub(super) fn of_row<T>(&self, id: RowId, of: impl FnOnce(&Row) -> T) -> T {
         of(&self.inner.read().unwrap().rows[id as usize])
     }
@@ -195,14 +195,14 @@ impl Table {
         self.inner.write().unwrap().know(known)
     }
 
-    /// A version learned.
+    /// Returns the known versions after learning this one.
     pub(super) fn learn(&self, known: KnownId, version: Ver, val: Val, durable: bool) -> KnownId {
         let mut known = self.known(known);
         known.learn(Version(u64::from(version)), &Decided { value: self.value(val), durable });
         self.know(&known)
     }
 
-    /// What is known, with what a row knows.
+    /// Merges what a row knows into the known versions.
     pub(super) fn merged(&self, known: KnownId, row: RowId) -> KnownId {
         if let Some(merged) = self.inner.read().unwrap().merges.get(&(known, row)) {
             return *merged;
@@ -215,7 +215,7 @@ impl Table {
         id
     }
 
-    /// What a site's row becomes.
+    /// Applies a request to a site's row.
     pub(super) fn step(&self, row: Option<RowId>, sent: Sent, rebuilding: bool) -> Answer {
         if let Some(answer) = self.inner.read().unwrap().steps.get(&(row, sent, rebuilding)) {
             return *answer;
@@ -271,7 +271,7 @@ impl Table {
         stepped
     }
 
-    /// What a proposer may do, given the rows of those that promised.
+    /// Returns what a proposer may do, given the rows that promised.
     pub(super) fn picks(&self, version: Ver, mut rows: Vec<RowId>) -> Vec<Pick> {
         rows.sort_unstable();
         let key = (version, rows);
@@ -310,7 +310,7 @@ impl Table {
         }]
     }
 
-    /// What a reader knows out of rows, and the version of which they do not tell enough.
+    /// Returns what a reader learns from rows, and the version that these rows leave open.
     pub(super) fn read(&self, known: KnownId, mut rows: Vec<RowId>) -> (KnownId, Option<Ver>) {
         rows.sort_unstable();
         let key = (known, rows);
@@ -340,7 +340,7 @@ impl Table {
         reading
     }
 
-    /// Different rows that occurred.
+    /// Number of different rows so far.
     pub(super) fn rows(&self) -> usize {
         self.inner.read().unwrap().rows.len()
     }

@@ -1,14 +1,14 @@
-//! A world of sites and agents as a model: who may do what in a state, and what may never be.
+//! Model of a world of sites and agents: the actions in a state, and the forbidden states.
 //!
 //! ```text
-//! agent --question--> kept for good: delivered to any site at any time, again too, or never
-//! site  --answer----> kept until the agent asks something else: it goes on with any, or none
+//! agent --request--> kept for good: delivered to any site at any time, again too, or never
+//! site  --answer---> kept until the agent asks something else: it goes on with any, or none
 //! ```
 //!
-//! Sites are alike, so a state lists them in order: states that differ by which site is which are
-//! one. Agents are sketches of the proposer (design note 0031): what they ask and conclude is what
-//! it does, but they wait for nothing, give up at any moment and stop at any moment. What sites do
-//! and what is concluded is the code's own.
+//! Sites are alike, so a state keeps them sorted: states that differ only in the order of sites are
+//! one. Agents are sketches of the proposer (design note 0031): they ask and conclude the same, but
+//! wait for nothing, and may give up or stop at any moment. The behavior of sites and the
+//! conclusions are the real code.
 
 use fulgurite_geo::limits::VOTING_SITES_MAX;
 use fulgurite_geo::{Known, Quorums, Row, Version};
@@ -17,7 +17,8 @@ use stateright::{Model, Property};
 use super::table::{Ask, Attempt, KnownId, Pick, RowId, Sent, Table, Val, Ver, What};
 
 pub(super) const AGENTS_MAX: usize = 4;
-/// Classic ballots of a world, at most: a bit of [`Site::votes`] each, beside the fast one.
+/// Maximum number of classic ballots of a world: a bit of [`Site::votes`] each, besides the fast
+/// one.
 const BALLOTS_MAX: usize = 6;
 const VALUES_MAX: usize = 3;
 pub(super) const VERSIONS_MAX: usize = 3;
@@ -28,57 +29,57 @@ const FAST_VOTES: u64 = {
     values | values << version | values << (2 * version)
 };
 
-/// What an agent is for.
+/// Role of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// It writes these values, one after the other.
     Writer(Vec<Val>),
-    /// It reads so often.
+    /// It reads so many times.
     Reader(u8),
-    /// It removes what nobody can ask for, of puts all but so many.
+    /// It removes dead versions and keeps so many puts.
     Collector(Option<usize>),
-    /// It has a site vote that lost its rows.
+    /// It makes a site that lost its rows vote again.
     Healer,
 }
 
-/// What is done otherwise than it must be.
+/// A fault in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mutant {
     Nothing,
-    /// A site that lost its rows votes as if it had not.
+    /// A site that lost its rows votes as if it had not lost them.
     LostUnfenced,
     /// A reader reads one row.
     LocalRead,
-    /// A reader takes no heed of what is accepted after the last version that was decided.
+    /// A reader ignores values that were accepted after the last decided version.
     IgnoreAccepted,
-    /// A reader takes the version before at the first fragment that is missing.
+    /// A reader falls back to the previous version at the first missing fragment.
     EagerFallback,
-    /// A reader takes fragments for absent whose site does not answer.
+    /// A reader counts fragments as absent if their site does not answer.
     UnavailableIsAbsent,
-    /// A reader takes the version before without reading the rows again.
+    /// A reader falls back to the previous version without reading the rows again.
     FallbackUnconfirmed,
     /// A writer proposes for the next version while this one is open.
     ProposeEarly,
-    /// What is gone is said before its fragments are removed.
+    /// A version is marked gone before its fragments are removed.
     GoneFirst,
-    /// Rows of which all is gone are removed.
+    /// Rows with only gone versions are removed.
     RowRemoved,
-    /// A site votes again though the others promised nothing for it.
+    /// A site votes again although no other site promised.
     RestoreUnpromised,
-    /// A site votes again though only one other promised for it.
+    /// A site votes again although only one other site promised.
     RestoreByOne,
-    /// A site votes again though what may have been chosen is not decided again.
+    /// A site votes again although a value that may have been chosen is not decided again.
     RestoreOpen,
 }
 
 /// Fragments of every put.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fragments {
-    /// How many give it back.
+    /// How many decode it.
     pub(super) data: usize,
     /// How many must be written before it is acknowledged.
     pub(super) acknowledged: usize,
-    /// Whether a reader reads the rows again before it takes the version before.
+    /// Whether a reader reads the rows again before it falls back to the previous version.
     pub(super) confirm: bool,
 }
 
@@ -88,28 +89,28 @@ pub(super) struct World {
     pub(super) table: Table,
     pub(super) mutant: Mutant,
     pub(super) roles: Vec<Role>,
-    /// Versions that are written, at most.
+    /// Maximum number of versions.
     pub(super) versions: Ver,
-    /// Classic ballots of an agent, at most.
+    /// Maximum number of classic ballots per agent and version.
     pub(super) attempts: u8,
     pub(super) fragments: Option<Fragments>,
-    /// Whether agents go on at once when they can. That leaves out nothing: an answer that comes
-    /// late is like a question that does, or that was given up before, and who answers or is
-    /// acknowledged at once binds more of those who begin later.
+    /// Whether agents continue as soon as they can. That loses no behavior: a late answer is like a
+    /// late request, or like one given up before; and an operation that answers or is acknowledged
+    /// at once constrains more of the later ones.
     pub(super) prompt: bool,
     /// Whether a site loses its rows.
     pub(super) loses: bool,
-    /// Whether who decided a version says so.
+    /// Whether an agent that had a version decided sends the decision to the sites.
     pub(super) commits: bool,
-    /// What every row knows in the beginning.
+    /// What every row knows at the start.
     pub(super) known: Known,
-    /// Whether that was acknowledged, fragments and all.
+    /// How many of those versions were acknowledged, with all fragments.
     pub(super) acknowledged: Ver,
-    /// What is under way in the beginning.
+    /// Requests in flight at the start.
     pub(super) late: Vec<Ask>,
 }
 
-/// What a site answered to an agent's question.
+/// A site's answer to an agent's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Reply {
     #[default]
@@ -126,12 +127,12 @@ pub(super) struct Site {
     pub(super) row: Option<RowId>,
     /// Whether it lost its rows.
     pub(super) lost: bool,
-    /// What it ever accepted, forgotten or not: a bit each version, ballot and value.
+    /// All values it ever accepted, forgotten or not: a bit per version, ballot and value.
     pub(super) votes: u64,
-    /// Whose fragments it has: a bit each value.
+    /// The values of which it has a fragment: a bit each.
     pub(super) fragments: u8,
     pub(super) replies: [Reply; AGENTS_MAX],
-    /// Which agents found that a fragment is not there.
+    /// Which agents found its fragment missing.
     pub(super) absent: [bool; AGENTS_MAX],
 }
 
@@ -141,11 +142,11 @@ pub(super) enum Phase {
     Fast(Ver),
     Preparing(Ver, Attempt),
     Accepting(Ver, Attempt, Val),
-    /// Decided; not enough fragments are written yet.
+    /// Decided; waiting for enough fragments.
     Writing(Ver),
     Reading,
     Fetching(Ver),
-    /// Fragments of a version are removed.
+    /// Removing the fragments of a version.
     Removing(Ver),
     Restoring,
     Done,
@@ -155,19 +156,19 @@ pub(super) enum Phase {
 pub(super) struct Agent {
     pub(super) phase: Phase,
     pub(super) known: KnownId,
-    /// The question at hand.
+    /// The current request.
     pub(super) asks: Option<Sent>,
-    /// Classic ballots that it began, of each version.
+    /// Number of classic ballots it started, per version.
     pub(super) attempts: [u8; VERSIONS_MAX + 2],
-    /// How much of what it is for is done.
+    /// Number of its operations that are done.
     pub(super) done: u8,
-    /// The last version that somebody had seen or written when it began.
+    /// The last version that was seen or acknowledged when it began.
     pub(super) least: Ver,
-    /// The version whose fragments were not there when the rows were read last.
+    /// The version whose fragments were missing when the rows were read last.
     pub(super) missing: Ver,
-    /// The version that was known to be durable, and whose fragments were not there once before.
+    /// The version that was known to be durable, and whose fragments were missing once before.
     pub(super) doubted: Ver,
-    /// Versions that were never there, a bit each.
+    /// Versions that never had their fragments, a bit each.
     pub(super) skipped: u8,
 }
 
@@ -175,21 +176,21 @@ pub(super) struct Agent {
 pub(super) struct State {
     pub(super) sites: Vec<Site>,
     pub(super) agents: Vec<Agent>,
-    /// Questions that nobody waits for any more.
+    /// Requests in flight whose answers nobody waits for.
     pub(super) late: Vec<Sent>,
-    /// The last version that somebody has seen, or whose write was acknowledged.
+    /// The last version that was seen, or whose write was acknowledged.
     pub(super) answered: Ver,
-    /// What was answered that must not be.
+    /// A forbidden answer.
     pub(super) wrong: Option<Wrong>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Wrong {
-    /// An older version than somebody knew before.
+    /// A version older than one seen before.
     Stale,
-    /// A write came before another one that had ended when it began.
+    /// A write got a version before that of a write which had ended when it began.
     WriteBefore,
-    /// Bytes of a version that was acknowledged are not there.
+    /// The bytes of an acknowledged version are missing.
     Lost,
 }
 
@@ -197,23 +198,23 @@ pub(super) enum Wrong {
 pub(super) enum Action {
     /// An agent begins, with what a site knows.
     Begin(usize, usize),
-    /// A site is asked what an agent asks.
+    /// An agent's current request is delivered to a site.
     Deliver(usize, usize),
-    /// A site is asked what was asked long ago.
+    /// An old request is delivered to a site.
     Late(usize, usize),
     /// An agent learns from an answer that a version was decided.
     Hear(usize, usize),
-    /// An agent goes on with these answers.
+    /// An agent continues with these answers.
     Conclude(usize, u16),
-    /// An agent that has these promises goes on with a value.
+    /// An agent with these promises proposes a value.
     Propose(usize, u16, Pick),
     /// An agent tries the next ballot.
     Retry(usize),
     /// A fragment is written.
     Write(Val, usize),
-    /// A fragment is asked for and is not there.
+    /// A fragment is requested and is missing.
     Miss(usize, usize),
-    /// A reader has what it needs, or knows that it cannot.
+    /// A reader has what it needs, or knows that it cannot have it.
     Settle(usize),
     /// A fragment is removed.
     Remove(usize, usize),
@@ -224,7 +225,7 @@ pub(super) enum Action {
 }
 
 impl Agent {
-    /// One that has not begun.
+    /// Creates an idle agent.
     pub(super) fn new() -> Self {
         Self {
             phase: Phase::Idle,
@@ -251,7 +252,7 @@ impl State {
 }
 
 impl World {
-    /// Writers of these values, in which nothing is wrong.
+    /// Creates a world without faults, with these roles and values.
     pub(super) fn of(quorums: Quorums, roles: &[Role], values: &[What]) -> Self {
         Self {
             table: Table::new(quorums, values),
@@ -269,7 +270,7 @@ impl World {
         }
     }
 
-    /// The bit of a vote.
+    /// Returns the bit of a vote.
     pub(super) fn vote(&self, version: Ver, attempt: Option<Attempt>, val: Val) -> u64 {
         let ballot =
             attempt.map_or(0, |attempt| usize::from(attempt.agent * self.attempts + attempt.round));
@@ -279,9 +280,9 @@ impl World {
         1 << (bit + usize::from(val))
     }
 
-    /// What was ever chosen: a bit each version, ballot and value.
+    /// Returns everything that was ever chosen: a bit per version, ballot and value.
     fn chosen(&self, state: &State) -> u64 {
-        // For each number of votes, which bits have as many at least.
+        // For each number of votes: the bits that have at least that many.
         let mut by_count = [0; VOTING_SITES_MAX + 1];
         by_count[0] = u64::MAX;
         for (before, site) in state.sites.iter().enumerate() {
@@ -293,7 +294,7 @@ impl World {
         by_count[quorums.fast()] & FAST_VOTES | by_count[quorums.classic()] & !FAST_VOTES
     }
 
-    /// What was ever chosen: of each version, which values.
+    /// Returns the values that were ever chosen, for each version.
     pub(super) fn chosen_values(&self, state: &State) -> [u64; VERSIONS_MAX] {
         let chosen = self.chosen(state);
         std::array::from_fn(|version| {
@@ -303,7 +304,7 @@ impl World {
         })
     }
 
-    /// Whether nothing is wrong in a state.
+    /// Whether a state is correct.
     pub(super) fn holds(&self, state: &State) -> bool {
         is_agreed(self, state)
             && is_once(self, state)
@@ -312,12 +313,12 @@ impl World {
     }
 }
 
-/// One value a version.
+/// At most one value per version.
 fn is_agreed(world: &World, state: &State) -> bool {
     world.chosen_values(state).iter().all(|values| values.count_ones() <= 1)
 }
 
-/// One version a value.
+/// At most one version per value.
 fn is_once(world: &World, state: &State) -> bool {
     let mut before = 0;
     world.chosen_values(state).iter().all(|values| {
@@ -331,7 +332,7 @@ fn is_right(_: &World, state: &State) -> bool {
     state.wrong.is_none()
 }
 
-/// What is said to be gone left no fragments.
+/// Versions marked gone have no fragments.
 fn has_no_orphan(world: &World, state: &State) -> bool {
     let there = state.sites.iter().fold(0, |all, site| all | site.fragments);
     let collects = world.roles.iter().any(|role| matches!(role, Role::Collector(_)));
@@ -403,7 +404,7 @@ impl Model for World {
 }
 
 impl World {
-    /// Whether a row says of all that is known that it is gone.
+    /// Whether a row has only gone versions.
     fn all_gone(&self, state: &State, site: usize) -> bool {
         let gone = |row: &Row| {
             row.known.floor > Version::NONE && row.known.decided.is_empty() && row.open.is_empty()

@@ -1,23 +1,23 @@
-//! What clients were told, held against what was decided.
+//! Checks the answers that clients got against what was decided.
 //!
-//! Every answer names a version, so that no search for an order is needed: the versions are one.
-//! What is left to hold is that the order agrees with time: nothing that was acknowledged before an
-//! operation began is missing from what it saw, and nothing was seen before it was begun.
+//! Every answer names a version, so there is no need to search for an order: the versions are one.
+//! It remains to check that this order agrees with time: an operation sees everything that was
+//! acknowledged before it began, and nothing that began after it ended.
 
 use std::collections::BTreeMap;
 
 use fulgurite_geo::{Change, Known, Value, Version, WriteId};
 
-/// What an operation did to an object, or saw of it.
+/// Effect or observation of an operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// A write was acknowledged for a version.
     Wrote(WriteId, Version),
-    /// This version was read.
+    /// It read this version.
     Read(WriteId, Version),
     /// There was no object.
     Nothing,
-    /// A write that may or may not have happened.
+    /// A write with an unknown outcome.
     Maybe(WriteId),
     /// A create or a delete was refused.
     Refused,
@@ -33,13 +33,13 @@ pub(super) struct Entry {
 
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Whether a site was lost for good: then a version that nobody was told of as written, and
-    /// that somebody read while it just could be, may be unreadable now.
+    /// Whether a site was lost for good: then a version that was never acknowledged, and was read
+    /// while it was just readable, may be unreadable now.
     pub(super) lost_site: bool,
     entries: Vec<Entry>,
-    /// What was decided, as anybody ever knew it.
+    /// All decisions that any node ever knew.
     decided: BTreeMap<(u64, Version), Value>,
-    /// When each write began, and of which object.
+    /// When each write began, and for which object.
     begun: BTreeMap<WriteId, (u64, u64)>,
 }
 
@@ -48,7 +48,7 @@ impl History {
         self.begun.insert(write, (now, key));
     }
 
-    /// The object of a write.
+    /// Returns the object of a write.
     pub(super) fn key(&self, write: WriteId) -> Option<u64> {
         self.begun.get(&write).map(|(_, key)| *key)
     }
@@ -57,7 +57,7 @@ impl History {
         self.entries.push(entry);
     }
 
-    /// Takes in what somebody knows; the first to differ breaks agreement.
+    /// Records what a node knows. Fails if it contradicts an earlier record: agreement is broken.
     pub(super) fn witness(&mut self, key: u64, known: &Known) -> Result<(), String> {
         for (version, decided) in &known.decided {
             let there =
@@ -72,7 +72,7 @@ impl History {
         Ok(())
     }
 
-    /// Whether every answer was right.
+    /// Checks that every answer was right.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_writes()?;
         for entry in &self.entries {
@@ -98,7 +98,7 @@ impl History {
             if decided.is_none_or(|decided| decided.id != write) {
                 return Err(format!("{entry:?}, but {decided:?} was decided"));
             }
-            // What was acknowledged before it began comes before it.
+            // A write comes after everything that was acknowledged before it began.
             for (earlier, at) in self.acknowledged_before(entry) {
                 if at >= version {
                     return Err(format!("{entry:?} comes after {earlier:?}"));
@@ -108,7 +108,7 @@ impl History {
         Ok(())
     }
 
-    /// Writes and reads that had ended before an operation began, with their versions.
+    /// Returns writes and reads that ended before an operation began, with their versions.
     fn acknowledged_before<'a>(
         &'a self,
         of: &'a Entry,
@@ -139,7 +139,8 @@ impl History {
         }
     }
 
-    /// A read of nothing: what had been acknowledged was deleted by something that had begun.
+    /// Checks a read that found no object: a delete that had begun must follow what was
+    /// acknowledged.
     fn check_nothing(&self, entry: &Entry) -> Result<(), String> {
         let last = self.acknowledged_before(entry).max_by_key(|(_, version)| *version);
         let Some((earlier, last)) = last else { return Ok(()) };

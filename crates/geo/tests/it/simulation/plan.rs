@@ -1,4 +1,4 @@
-//! What a run is: how many sites, what the network does, who does what, what fails when.
+//! Plan of a run: the number of sites, the network, the clients, and what fails when.
 
 use fulgurite_geo::Sizes;
 use fulgurite_units::{RandomStream, Seed};
@@ -19,17 +19,17 @@ pub(super) struct Plan {
     /// Chances, in thousandths, that a message or an answer is lost, or comes twice.
     pub(super) loss: u64,
     pub(super) twice: u64,
-    /// The longest way of a message, in milliseconds.
+    /// Maximum delay of a message, in milliseconds.
     pub(super) delay_ms: u64,
     /// Chance, in thousandths, that a client dies in the middle of an operation.
     pub(super) crash: u64,
-    /// How often a site fails for a while.
+    /// Number of temporary site failures.
     pub(super) failures: usize,
     /// Whether a site is lost and replaced.
     pub(super) replace: bool,
-    /// Whether all that is told arrives before a client goes on.
+    /// Whether all messages arrive before a client continues.
     pub(super) settle: bool,
-    /// How many versions are kept; all when none.
+    /// Number of versions kept; all if none.
     pub(super) keep: Option<usize>,
     pub(super) fault: Option<Fault>,
 }
@@ -61,7 +61,7 @@ impl Plan {
         }
     }
 
-    /// One client after the other, and nothing goes wrong.
+    /// Returns a plan with one client at a time and without failures.
     pub(super) fn quiet(sites: usize) -> Self {
         let data = u8::try_from(sites).unwrap() - 1;
         Self {
@@ -91,7 +91,7 @@ impl Plan {
     }
 }
 
-/// An index below `bound`.
+/// Draws an index below `bound`.
 pub(super) fn at(random: &mut RandomStream, bound: u64) -> usize {
     usize::try_from(random.below(bound)).unwrap()
 }

@@ -12,14 +12,14 @@ use super::history::{Entry, Told};
 use super::plan::Plan;
 use super::world::{Running, World};
 
-/// Something that is wrong on purpose, and must be noticed.
+/// A planted fault that must be noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A fast quorum that two values can have.
+    /// A fast quorum that two values can both reach.
     SmallQuorum,
     /// A site that lost its rows votes as if it had never had any.
     ForgottenVotes,
-    /// A site that does not answer is taken for one that has no fragment.
+    /// A site that does not answer counts as one without the fragment.
     UnknownIsAbsent,
 }
 
@@ -28,7 +28,7 @@ impl Fault {
         [Self::SmallQuorum, Self::ForgottenVotes, Self::UnknownIsAbsent];
 }
 
-/// What a run came to.
+/// Totals of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) acknowledged: usize,
@@ -68,7 +68,7 @@ impl Totals {
     }
 }
 
-/// A client: where it is, and what it is at.
+/// A client: its nearest site, and its operation.
 #[derive(Clone, Debug)]
 struct Client {
     near: usize,
@@ -79,7 +79,7 @@ struct Client {
 /// Runs a plan.
 ///
 /// # Errors
-/// What was wrong.
+/// What went wrong.
 pub(super) fn run(plan: &Plan) -> Result<Totals, String> {
     let random = Seed::new(plan.seed).child(b"run").stream();
     let mut world = World::new(plan.clone(), random);
@@ -92,7 +92,7 @@ pub(super) fn run(plan: &Plan) -> Result<Totals, String> {
         let after = world.random.below(span);
         world.fail_site(site_index(site), after, length);
     }
-    // Where all sites must promise, a lost one cannot be replaced while anything is open.
+    // If all sites must promise, a lost one cannot be replaced while a version is open.
     let quorums = fulgurite_geo::Quorums::new(plan.sites, plan.sizes).map_err(|e| e.to_string())?;
     if plan.replace && quorums.promise() < plan.sites {
         let (site, after) = (world.one_of(plan.sites), world.random.below(span));
@@ -122,7 +122,7 @@ fn site_index(site: usize) -> SiteIndex {
     SiteIndex(u8::try_from(site).unwrap())
 }
 
-/// A client begins its next operation, if it has one left.
+/// Starts a client's next operation, if any is left.
 fn begin(world: &mut World, client: &mut Client) {
     client.busy = None;
     if client.left == 0 {
@@ -175,14 +175,14 @@ fn care(plan: &Plan) -> Care {
 }
 
 fn needed(plan: &Plan) -> usize {
-    // A site that is lost while another has not got its fragments yet is one loss too many.
+    // If a site is lost while another does not have its fragments yet, that is one loss too many.
     if plan.replace {
         return plan.sites;
     }
     usize::from(plan.data) + usize::from(plan.parity > 1)
 }
 
-/// What is hidden may be removed when no read of before can be at it any more.
+/// Allows the removal of obsolete versions once no earlier read can still be running.
 fn keep(world: &World) -> Keep {
     let longest = 3 * 40 * world.plan.delay_ms;
     let after = (world.now / 1_000_000).saturating_sub(longest);
@@ -212,7 +212,7 @@ fn put(world: &mut World) -> Value {
     value(world, Change::Put(put))
 }
 
-/// Takes in operations that have ended, and lets their clients go on.
+/// Handles operations that have ended, and lets their clients continue.
 fn end_all(world: &mut World, clients: &mut [Client]) -> Result<(), String> {
     for operation in std::mem::take(&mut world.ended) {
         let Some((key, running)) = world.take(operation) else { continue };
@@ -226,7 +226,7 @@ fn end_all(world: &mut World, clients: &mut [Client]) -> Result<(), String> {
     Ok(())
 }
 
-/// Notes what an operation's client was told.
+/// Records the answer that an operation's client got.
 fn note(world: &mut World, (key, began): (u64, u64), running: &Running) -> Result<(), String> {
     let ended = world.now;
     let told = match running {
@@ -284,7 +284,7 @@ fn note(world: &mut World, (key, began): (u64, u64), running: &Running) -> Resul
     Ok(())
 }
 
-/// Some clients die, and others take their place.
+/// Kills some clients; others take their place.
 fn kill_some(world: &mut World, clients: &mut [Client]) {
     let crash = world.plan.crash;
     if crash == 0 || world.random.below(20_000) >= crash {
@@ -301,7 +301,7 @@ fn kill_some(world: &mut World, clients: &mut [Client]) {
     begin(world, client);
 }
 
-/// Runs one operation by itself, to its end.
+/// Runs a single operation to its end.
 fn alone(world: &mut World, key: u64, running: Running) -> Result<Running, String> {
     let operation = world.begin(key, running);
     for _ in 0..200_000 {
@@ -317,13 +317,13 @@ fn alone(world: &mut World, key: u64, running: Running) -> Result<Running, Strin
     Err("an operation alone does not end".into())
 }
 
-/// Everything works from now on: all has to become whole.
+/// Lets everything work from now on: all objects must become whole.
 fn heal(world: &mut World) -> Result<(), String> {
     world.calm = true;
     for site in &mut world.sites {
         site.up = true;
     }
-    // What is under way arrives.
+    // Messages in flight arrive.
     while world.happen()? {
         world.ended.clear();
     }
@@ -332,7 +332,7 @@ fn heal(world: &mut World) -> Result<(), String> {
     }
     world.restored();
     for key in world.keys() {
-        // Twice, since versions that are hidden in the first go are removed in the second.
+        // Twice, since versions that the first pass makes obsolete are removed in the second.
         for _ in 0..2 {
             let (terms, random) = (world.terms(0), world.child());
             let heal = Heal::new(terms, care(&world.plan), time(world.now), random);
@@ -354,8 +354,8 @@ fn heal(world: &mut World) -> Result<(), String> {
     converged(world)
 }
 
-/// Everything answers in time, and is let alone: one healing makes all of an object whole, and says
-/// so, whatever it had to decide or to hide for it.
+/// Checks that a single repair made an object whole and reports it so, whatever it had to settle or
+/// make obsolete. All sites answer in time, and nobody else is running.
 fn whole(key: u64, ended: &Running) -> Result<(), String> {
     let Running::Heal(heal) = ended else { return Err("not a healing".into()) };
     match heal.end() {
@@ -382,7 +382,7 @@ fn restore_rows(world: &mut World, key: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks at every fragment of every site whether it is some version's.
+/// Sweeps every fragment of every site for orphans.
 fn sweep(world: &mut World) -> Result<(), String> {
     for site in world.voters() {
         for (write, index) in world.sites[site.index()].fragments.clone() {
@@ -407,11 +407,11 @@ fn sweep(world: &mut World) -> Result<(), String> {
     Ok(())
 }
 
-/// All sites hold the same, nothing is open, no fragment is missing or an orphan.
+/// Checks that all sites hold the same, nothing is open, and no fragment is missing or an orphan.
 fn converged(world: &World) -> Result<(), String> {
     let mut wanted = std::collections::BTreeSet::new();
     for key in world.keys() {
-        // No row is a row of which nothing is known.
+        // A missing row counts as one that knows nothing.
         let row = |site: &super::site::Site| site.rows.get(&key).cloned().unwrap_or_default();
         let rows: Vec<_> = world.sites.iter().map(row).collect();
         let first = &rows[0];

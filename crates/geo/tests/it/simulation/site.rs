@@ -28,7 +28,7 @@ impl Site {
         }
     }
 
-    /// Applies a request, through the bytes of a row as a store has them.
+    /// Applies a request, going through the encoded bytes of the row as a store would.
     pub(super) fn apply(
         &mut self,
         key: u64,
@@ -51,7 +51,7 @@ impl Site {
         self.fragments.contains(&(fragment.write, fragment.index))
     }
 
-    /// Everything is lost, and is being made again.
+    /// Loses everything; the site is being rebuilt.
     pub(super) fn wipe(&mut self) {
         self.rows.clear();
         self.fragments.clear();

@@ -1,4 +1,4 @@
-//! The world of a run: sites, messages under way, clients and their operations.
+//! World of a run: sites, messages in flight, clients and their operations.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -15,7 +15,7 @@ use super::plan::{Plan, at};
 use super::run::{Fault, Totals};
 use super::site::Site;
 
-/// An operation under way.
+/// A running operation.
 #[derive(Debug)]
 pub(super) enum Running {
     Write(Box<Write>, WriteId),
@@ -66,7 +66,7 @@ fn advance<O: Operation>(it: &mut O, now: Instant, heard: Heard, out: &mut Outbo
     it.check();
 }
 
-/// Something under way.
+/// A scheduled event.
 #[derive(Clone, Debug)]
 enum Message {
     Ask { operation: u64, ask: Ask },
@@ -122,11 +122,11 @@ pub(super) struct World {
     pub(super) ended: Vec<u64>,
     pub(super) history: History,
     pub(super) totals: Totals,
-    /// Clients that died, and the object each was at.
+    /// Clients that died, and the object each was working on.
     dead: BTreeMap<u64, u64>,
     /// Whether everything works from now on.
     pub(super) calm: bool,
-    /// Whether all that happens is printed.
+    /// Whether to print every event.
     pub(super) trace: bool,
     next: u64,
 }
@@ -158,7 +158,7 @@ impl World {
         (0..u8::try_from(self.plan.sites).unwrap()).map(SiteIndex)
     }
 
-    /// Terms of a client, which is at one of the sites.
+    /// Returns the terms of a client near one of the sites.
     pub(super) fn terms(&mut self, near: usize) -> Terms {
         let mut voters: Vec<_> = self.voters().collect();
         voters.rotate_left(near);
@@ -167,7 +167,7 @@ impl World {
             Some(Fault::SmallQuorum) => Quorums::unproved(self.plan.sites, 2, 2, 2),
             _ => Quorums::new(self.plan.sites, self.plan.sizes).unwrap(),
         };
-        // Some clients think of a site that it does not answer, and may be wrong.
+        // Some clients believe that a site does not answer, and may be wrong.
         let silent = voters.iter().copied().filter(|_| self.random.below(16) == 0).collect();
         Terms {
             quorums,
@@ -199,7 +199,7 @@ impl World {
         self.queue.push(Reverse(order));
     }
 
-    /// Sends a message: it may be lost, late, or come twice.
+    /// Sends a message: it may be lost, late, or duplicated.
     fn send(&mut self, message: Message) {
         if self.chance(self.plan.loss) {
             self.totals.lost_messages += 1;
@@ -263,7 +263,7 @@ impl World {
                 self.send(Message::Tell { key, site, known });
             }
             Act::Fragment(fragment, deed) => {
-                // Whoever does it waits for as long as it takes, and says when nobody can tell.
+                // The driver waits as long as it takes, and reports an unknown result.
                 let delay = self.delay();
                 self.post(delay, Message::Deed { operation, fragment, deed });
             }
@@ -274,7 +274,7 @@ impl World {
         }
     }
 
-    /// Lets the next thing happen; false when nothing will.
+    /// Executes the next event; false if there is none.
     pub(super) fn happen(&mut self) -> Result<bool, String> {
         let Some(Reverse(order)) = self.queue.pop() else { return Ok(false) };
         self.now = order.at;
@@ -324,7 +324,7 @@ impl World {
 
     fn asked(&mut self, operation: u64, ask: Ask) -> Result<(), String> {
         let Some((key, _)) = self.operations.get(&operation) else {
-            // Whoever asked is dead; the question is not.
+            // The sender is dead; its request is not.
             let Some(key) = self.dead.get(&operation).copied() else { return Ok(()) };
             if self.sites[ask.site.index()].up {
                 self.apply(key, ask.site, &ask.request)?;
@@ -377,7 +377,7 @@ impl World {
                 }
             }
         };
-        // Done, and nobody hears of it.
+        // Done, but the answer is lost.
         let lost = self.chance(self.plan.loss);
         let how = if lost { How::Unknown } else { how };
         let delay = self.delay();
@@ -414,7 +414,7 @@ impl World {
         self.announce();
     }
 
-    /// All rows of the replaced site are made again: it votes on new objects as well.
+    /// Marks all rows of the replaced site as rebuilt: it votes on new objects as well.
     pub(super) fn restored(&mut self) {
         let Some(site) = self.replacing.take() else { return };
         self.sites[site.index()].standing.rebuilding = false;
@@ -422,14 +422,14 @@ impl World {
         self.announce();
     }
 
-    /// All sites know the new map at once; whoever asks with an older one is refused.
+    /// Gives all sites the new map at once; requests with an older one are rejected.
     fn announce(&mut self) {
         for site in &mut self.sites {
             site.standing.epoch = self.epoch;
         }
     }
 
-    /// A client dies. What it has sent is under way all the same.
+    /// Kills a client. Its messages stay in flight.
     pub(super) fn kill(&mut self, operation: u64) -> Option<(u64, Running)> {
         let (key, running) = self.operations.remove(&operation)?;
         self.dead.insert(operation, key);
@@ -437,17 +437,17 @@ impl World {
         Some((key, running))
     }
 
-    /// Keys of which any site has a row.
+    /// Returns the keys of which any site has a row.
     pub(super) fn keys(&self) -> BTreeSet<u64> {
         self.sites.iter().flat_map(|site| site.rows.keys().copied()).collect()
     }
 
-    /// A stream of its own.
+    /// Derives an independent random stream.
     pub(super) fn child(&mut self) -> RandomStream {
         fulgurite_units::Seed::new(self.random.next_u64()).stream()
     }
 
-    /// One of so many.
+    /// Draws one of so many.
     pub(super) fn one_of(&mut self, bound: usize) -> usize {
         at(&mut self.random, bound as u64)
     }

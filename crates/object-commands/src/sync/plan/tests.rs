@@ -39,7 +39,7 @@ fn a_recorded_time_is_compared_in_both_directions() {
             ("1000000000.5", "1000000000.6", true),
             ("1000000001", "1000000000", true),
             ("999999999", "1000000000", true),
-            // A file system that keeps whole seconds cannot do better.
+            // A file system that stores whole seconds cannot do better.
             ("1000000000", "1000000000.6", false),
         ] {
             let found = differs_in_time(direction, time(local), time(recorded), later);

@@ -1,4 +1,4 @@
-//! The way over a real NATS server: workers come late, die, say things twice; the server dies.
+//! The queue over a real NATS server: workers come late, die or answer twice; the server dies.
 
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -21,7 +21,7 @@ struct Server {
 }
 
 impl Server {
-    /// `None`, and a line that says so, where there is none to start.
+    /// Returns `None`, and prints a line, if there is no server to start.
     #[expect(clippy::print_stderr, reason = "what is skipped is said")]
     fn start() -> Option<Self> {
         if Command::new("nats-server").arg("--version").stdout(Stdio::null()).status().is_err() {
@@ -31,15 +31,15 @@ impl Server {
             return None;
         }
         let store = tempfile::tempdir().unwrap();
-        // The server takes a free port and says which: one found free here could be another's by
-        // the time it is bound.
+        // The server takes a free port and reports it: one found free here could be taken by the
+        // time it is bound.
         let child = Self::spawn("-1", &store);
         let said = store.path().join(format!("nats-server_{}.ports", child.id()));
         let mut server = Self { child, port: 0, store };
         while server.port == 0 {
             assert!(server.child.try_wait().unwrap().is_none(), "nats-server ended");
             std::thread::sleep(Duration::from_millis(10));
-            // Until the file is there, and whole.
+            // Until the file exists and is complete.
             let Ok(text) = std::fs::read_to_string(&said) else { continue };
             let Ok(ports) = serde_json::from_str::<serde_json::Value>(&text) else { continue };
             let port = ports["nats"][0].as_str().and_then(|nats| nats.rsplit(':').next());
@@ -60,7 +60,7 @@ impl Server {
         address.with_key(Some("the queue's key".to_owned()))
     }
 
-    /// As a power cut: it gets no time to say anything.
+    /// Kills the server without any time to react, as a power cut would.
     fn crash(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -91,7 +91,7 @@ fn service(server: &Server, medium: MediumSettings) -> DecodeService {
     DecodeService::sent(server.address(), medium, 3, ENERGY).unwrap()
 }
 
-/// Works on a thread of its own, until it is dropped or told to.
+/// A worker on a thread of its own, until it is dropped or stopped.
 struct Worker {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<WorkerTotals>>,
@@ -120,8 +120,8 @@ impl Worker {
     }
 }
 
-/// What a client sees that takes urgent jobs and does with them what it likes. It comes when there
-/// is one: what a client asks of a consumer that is just being made, the server forgets.
+/// Runs a client that takes urgent jobs by hand. It waits for a job first: requests to a consumer
+/// that is just being created are lost by the server.
 fn by_hand<T>(
     server: &Server,
     service: &DecodeService,
@@ -144,7 +144,7 @@ async fn take(jobs: &PullConsumer) -> async_nats::jetstream::Message {
     }
 }
 
-/// Waits until so many jobs are in the queue.
+/// Waits until this many jobs are in the queue.
 fn stored(service: &DecodeService, count: u64) {
     while service.status().in_flight < count {
         std::thread::sleep(Duration::from_millis(10));
@@ -153,7 +153,7 @@ fn stored(service: &DecodeService, count: u64) {
 
 type Read = (Result<(), GlassError>, Vec<u8>, Vec<SectorReading>);
 
-/// Reads so many sectors on a thread of its own.
+/// Reads this many sectors on a thread of its own.
 fn read(service: &Arc<DecodeService>, sectors: usize) -> JoinHandle<Read> {
     let service = Arc::clone(service);
     std::thread::spawn(move || {
@@ -163,7 +163,7 @@ fn read(service: &Arc<DecodeService>, sectors: usize) -> JoinHandle<Read> {
     })
 }
 
-/// Urgent and deferred parts, with a worker that comes when they wait already.
+/// Urgent and deferred parts, with a worker that starts when they already wait.
 #[test]
 fn bytes_come_back_from_workers_elsewhere() {
     let Some(server) = Server::start() else { return };
@@ -188,8 +188,7 @@ fn bytes_come_back_from_workers_elsewhere() {
     assert_eq!(totals.voxels, status.voxels);
 }
 
-/// The sectors are decoded as threads of this process decode them: a part is seen with its
-/// neighbors wherever it goes.
+/// The sectors are decoded as by threads of this process: a part is sent with its neighbors.
 #[test]
 fn workers_elsewhere_read_what_threads_read() {
     let Some(server) = Server::start() else { return };
@@ -212,15 +211,15 @@ fn workers_elsewhere_read_what_threads_read() {
     worker.stop();
 }
 
-/// A worker that takes a job and is gone: another one gets it. One that answers twice, and one
-/// that answers what nobody asked, change nothing.
+/// A worker that takes a job and disappears: another one gets it. One that answers twice, or
+/// answers a job that was never sent, changes nothing.
 #[test]
 fn dead_workers_and_double_answers_lose_nothing() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 4);
     by_hand(&server, &service, async |context, jobs| {
-        // Taken, and never heard of again.
+        // Taken, and then silent.
         take(jobs).await;
         let message = take(jobs).await;
         let key = QueueKey::new("the queue's key");
@@ -237,7 +236,7 @@ fn dead_workers_and_double_answers_lose_nothing() {
             let bytes = key.seal(&job.answer_to, &answer(number)).into();
             context.publish(job.answer_to.clone(), bytes).await.unwrap().await.unwrap();
         }
-        // Of somebody without the key, of somebody who heard an answer to another, and noise.
+        // Sealed with another key, sealed for another subject, and noise.
         let forged = QueueKey::new("another").seal(&job.answer_to, &answer(job.number));
         let overheard = key.seal("fulgurite.decode.answer.other", &answer(job.number));
         for bytes in [forged, overheard, vec![9, 9]] {
@@ -266,12 +265,12 @@ fn long_jobs_are_not_given_to_others() {
     let (mut bytes, mut readings) = (written(6 * 480), Vec::new());
     service.read(at, &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     let status = service.status();
-    // On a machine that decodes one within `ACK_WAIT` this shows less, and is as true.
+    // On a machine that decodes one within `ACK_WAIT` this proves less, but still holds.
     assert_eq!((status.parts, status.duplicates, status.deaths), (8, 0, 0), "{status:?}");
     assert_eq!(worker.stop().jobs, 8);
 }
 
-/// A job that kills whoever takes it is lost alone, after as many workers as may be.
+/// A job that kills every worker is lost alone, after the maximum number of deliveries.
 #[test]
 fn a_poisoned_job_is_lost_alone() {
     let Some(server) = Server::start() else { return };
@@ -282,7 +281,7 @@ fn a_poisoned_job_is_lost_alone() {
             take(jobs).await;
         }
     });
-    // The server finds it out when somebody asks for more.
+    // The server only notices when a worker polls again.
     let worker = Worker::start(&server);
     let (result, _, readings) = reading.join().unwrap();
     result.unwrap();
@@ -294,7 +293,7 @@ fn a_poisoned_job_is_lost_alone() {
     assert_eq!(worker.stop().jobs, 3, "the other one is gone");
 }
 
-/// The server dies with jobs and answers in it, and comes back: everything arrives.
+/// The server dies with jobs and answers in it, and restarts: everything arrives.
 #[test]
 fn a_crash_of_the_server_loses_nothing() {
     let Some(mut server) = Server::start() else { return };
@@ -311,7 +310,7 @@ fn a_crash_of_the_server_loses_nothing() {
     worker.stop();
 }
 
-/// Stopping waits for nobody.
+/// Stopping does not wait for answers.
 #[test]
 fn a_service_that_stops_refuses_what_is_on_the_way() {
     let Some(server) = Server::start() else { return };
@@ -354,7 +353,7 @@ fn addresses_have_no_secrets() {
     assert!(!format!("{with} {with:?}").contains("secret"));
 }
 
-/// Messages of other versions, cut ones and ones with a changed bit are nothing.
+/// Messages of other versions, truncated ones and ones with a changed bit are rejected.
 #[test]
 fn messages_are_read_whole_or_not_at_all() {
     let answer = Answer {
@@ -384,7 +383,7 @@ fn messages_are_read_whole_or_not_at_all() {
     assert_eq!(key.open::<Job>("subject", &bytes), Err(NoMessage::Malformed));
 }
 
-/// A job that asks for more than it carries is refused, by whoever gets it.
+/// A job that asks for more than it carries is refused by any worker.
 #[test]
 fn jobs_that_lie_are_refused() {
     let job = Job {

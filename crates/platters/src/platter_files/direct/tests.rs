@@ -1,10 +1,10 @@
-//! Windows against the bytes of the file.
+//! Compares windows with the bytes of the file.
 
 use fulgurite_units::Seed;
 
 use super::*;
 
-/// A file of so many bytes, and it open; `None` where it cannot be read directly.
+/// Creates a file of this many bytes and opens it; `None` where it cannot be read directly.
 fn file(bytes: usize) -> (tempfile::TempDir, Vec<u8>, Option<Direct>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("platter");
@@ -20,7 +20,7 @@ fn any_range_is_that_of_the_file_wherever_windows_end() {
     let bytes = 2 * DIRECT_WINDOW_BYTES + 4321;
     let (_folder, content, Some(direct)) = file(bytes) else { return };
     let window = DIRECT_WINDOW_BYTES;
-    // In order, back, over the ends of windows, longer than one, and up to the last byte.
+    // Forward, backward, across the ends of windows, longer than one, and up to the last byte.
     for (offset, length) in [
         (0, 100),
         (100, 8320),

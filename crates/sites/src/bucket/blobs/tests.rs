@@ -1,4 +1,4 @@
-//! Blobs in a directory that goes away, and is back, between any two calls.
+//! Blobs in a directory that disappears and comes back between any two calls.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use object_store::{CopyOptions, ListResult, MultipartUpload, PutMultipartOptions
 
 use super::*;
 
-/// What happens to the directory before a call: it goes, or is back; and so on.
+/// A directory that disappears or comes back before a call, in this sequence.
 #[derive(Debug)]
 struct Flapping {
     inner: LocalFileSystem,
     folder: PathBuf,
-    /// For each call that comes: whether the directory is there.
+    /// For each of the next calls: whether the directory exists.
     there: Mutex<Vec<bool>>,
 }
 
@@ -35,7 +35,7 @@ impl Flapping {
         let away = self.folder.with_extension("away");
         let (from, to) = if is_there { (&away, &self.folder) } else { (&self.folder, &away) };
         if from.exists() && (is_there || !away.exists()) {
-            // As a disk that is mounted over whatever was written meanwhile.
+            // Like a disk mounted over whatever was written meanwhile.
             let _ = std::fs::remove_dir_all(to);
             std::fs::rename(from, to).unwrap();
         }
@@ -99,7 +99,7 @@ impl ObjectStore for Flapping {
 
 #[tokio::test]
 async fn a_place_that_is_away_between_any_two_calls_says_nothing_of_what_is_in_it() {
-    // Each course of four calls, of which some in a row find the place away.
+    // All sequences of four calls, of which some consecutive ones find the directory missing.
     let courses = (0..4).flat_map(|from| (from..=4).map(move |to| (from, to)));
     for (from, to) in courses {
         let course = format!("away for calls {from} to {to}");
