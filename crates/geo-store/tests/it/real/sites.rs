@@ -167,7 +167,7 @@ impl Sites {
         }
     }
 
-    /// Number of blobs at all sites.
+    /// Number of fragments at all sites.
     pub(crate) async fn fragments(&self, plan: &Plan) -> usize {
         let mut found = 0;
         for site in SiteMap::parse(&plan.map).unwrap().sites {
@@ -175,7 +175,7 @@ impl Sites {
             let blobs = blobs.unwrap();
             let all = blobs.list(None, UnixTime::from_millis(u64::MAX / 2));
             let all: Vec<_> = all.try_collect().await.unwrap();
-            // A count of starts is none.
+            // Counts of starts are blobs as well.
             found += all.iter().filter(|blob| !blob.key.as_str().starts_with("r/")).count();
         }
         found
