@@ -100,8 +100,9 @@ fn spin_ups(status: &Snapshot) -> u64 {
 async fn a_disk_that_is_dead_is_tried_a_few_times_only() {
     let shelf = Shelf::new();
     shelf.init().await.stop();
-    let rack = shelf.open();
+    // Before the start, which may wake it before anything else does.
     shelf.disks.inject(PLACE, Fault::Dead).unwrap();
+    let rack = shelf.open();
     rack.verify().await.unwrap();
     until(&rack, |status| trouble(status).is_some()).await;
     let before = spin_ups(&rack.status().await.unwrap());
