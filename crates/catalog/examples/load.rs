@@ -1,15 +1,15 @@
-//! Measures the engine of the catalog: how fast it fills, how long a start takes after a clean
-//! stop and after a crash, and how many durable commits a second it takes.
+//! Benchmarks the storage engine of the catalog: how fast it fills, how long an open takes after a
+//! clean close and after a crash, and how many durable commits per second it reaches.
 //!
 //! ```text
 //!   load fill DIR ROWS [crash]       rows of 300 bytes in 3 spaces; `crash` ends without closing
-//!   load open DIR                    one start: seconds, resident memory, reads
+//!   load open DIR                    one open: seconds, resident memory, reads
 //!   load submit DIR WRITERS SECONDS  one row a commit, from that many tasks
 //!   load forget DIR                  deletes a row, and takes it out of every file
 //! ```
 //!
-//! Each phase is a process of its own, so that a crash is one and memory is that of the phase.
-//! It is a tool to hold and compare numbers with, not a test.
+//! Each phase is a process of its own, so that a crash is real and the memory is that of the phase.
+//! A tool for comparing numbers, not a test.
 
 #![expect(clippy::print_stdout, reason = "the report is the output")]
 
@@ -86,7 +86,7 @@ fn fill(dir: &Path, rows: &str, crash: bool) -> Outcome {
         resident_mib()?,
     );
     if crash {
-        // Ends the process where it stands: nothing is closed or flushed.
+        // Ends the process immediately: nothing is closed or flushed.
         std::process::abort();
     }
     let began = Instant::now();
@@ -190,13 +190,13 @@ fn open_timed(dir: &Path) -> Result<(FjallStore, Duration), CatalogError> {
     Ok((store, began.elapsed()))
 }
 
-/// Interleaved ascending streams, as buckets fill.
+/// Returns keys in interleaved ascending streams, the way buckets fill.
 fn key(row: u64) -> Vec<u8> {
     let bucket = format!("bucket-{:02}", row % STREAMS);
     KeyWriter::new().string(&bucket).string(&format!("path/to/{:012}", row / STREAMS)).finish()
 }
 
-/// Half random, as metadata is.
+/// Returns a value that is half random, like metadata.
 fn value(random: &mut fulgurite_units::RandomStream) -> Vec<u8> {
     let mut value = vec![b'x'; VALUE_BYTES];
     random.fill(&mut value[..VALUE_BYTES / 2]);

@@ -1,7 +1,7 @@
-//! Writes gathered for one atomic batch: the last write of each key, by space and key.
+//! The writes of one atomic batch: the last write of each key, by space and key.
 //!
-//! A map and not a list, because a backend gives all writes of a batch one version: two writes of
-//! one key in a batch would have no order.
+//! A map rather than a list, because a backend gives all writes of a batch the same version, so two
+//! writes of one key would have no order.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
@@ -9,7 +9,7 @@ use std::collections::btree_map::Range;
 use crate::limits::{KEY_BYTES_MAX, ROW_OVERHEAD_BYTES, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{CatalogError, KeyRange, Space};
 
-/// The writes to one space: a value, or none where the key is deleted.
+/// The writes to one space: a value, or none for a deletion.
 pub(crate) type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// Writes that become visible and durable together.
@@ -20,7 +20,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// No writes.
+    /// Creates an empty batch.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -45,19 +45,19 @@ impl Batch {
         self.write(space, key.into(), None)
     }
 
-    /// Whether nothing is written.
+    /// Whether the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spaces.is_empty()
     }
 
-    /// How many keys are written.
+    /// Number of keys written.
     #[must_use]
     pub fn row_count(&self) -> usize {
         self.spaces.values().map(BTreeMap::len).sum()
     }
 
-    /// Memory the writes take: keys, values and a fixed overhead for each row.
+    /// Memory that the writes take: keys, values and a fixed overhead per row.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
@@ -89,8 +89,8 @@ impl Batch {
         }
     }
 
-    /// Takes over all writes of `later`, which win over those here. The limits of one transaction
-    /// do not apply: a group holds several.
+    /// Merges all writes of `later`, which win over those here. The limits of one transaction do
+    /// not apply: a group holds several.
     pub fn absorb(&mut self, later: Self) {
         if self.is_empty() {
             *self = later;
@@ -101,12 +101,12 @@ impl Batch {
         }
     }
 
-    /// What this batch says about `key`: nothing, that it is deleted, or its value.
+    /// Returns what this batch says about `key`: nothing, a deletion, or a value.
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Option<Option<&[u8]>> {
         self.spaces.get(&space)?.get(key).map(Option::as_deref)
     }
 
-    /// The writes to `space` within `range`, which must not be empty.
+    /// Returns the writes to `space` within `range`, which must not be empty.
     pub(crate) fn writes_in(
         &self,
         space: Space,
@@ -115,12 +115,12 @@ impl Batch {
         Some(self.spaces.get(&space)?.range::<[u8], _>(range.bounds()))
     }
 
-    /// The spaces written to.
+    /// Iterates over the spaces written to.
     pub(crate) fn spaces(&self) -> impl Iterator<Item = Space> {
         self.spaces.keys().copied()
     }
 
-    /// Each write, by space and key.
+    /// Iterates over the writes, by space and key.
     pub(crate) fn into_writes(self) -> impl Iterator<Item = (Space, Vec<u8>, Option<Vec<u8>>)> {
         self.spaces.into_iter().flat_map(|(space, writes)| {
             writes.into_iter().map(move |(key, value)| (space, key, value))

@@ -1,5 +1,5 @@
-//! The only writer: runs closures one after the other on its own thread and makes all that were
-//! waiting durable with one synced batch (group commit).
+//! The only writer. Runs closures serially on its own thread, and makes all that are waiting
+//! durable with one synced batch (group commit).
 //!
 //! ```text
 //!   submit --> queue --> run over what the group wrote so far --> apply, synced --> answer all
@@ -7,27 +7,27 @@
 //!               for room) leaves no trace)
 //! ```
 //!
-//! Transactions are serializable because they are serial. No answer leaves before the batch of
-//! its group is durable; if the batch fails, every closure of the group gets its error, also
-//! those that failed or only read, because they may have seen rows that are now lost: whether the
-//! batch is durable is unknown until the store is opened anew. A group that wrote nothing is
-//! answered without a sync.
+//! Transactions are serializable because they are serial. No result is returned before the batch of
+//! its group is durable. If the batch fails, every closure of the group gets its error, including
+//! those that failed or only read, because they may have seen rows that are now lost. Whether the
+//! batch is durable is unknown until the store is reopened. A group that wrote nothing is answered
+//! without a sync.
 //!
-//! The committer opens the store anew itself, between two groups, when a batch failed or when the
-//! store says, asked every [`TICK`], that a write behind the batches did. Until that succeeds every
-//! closure is refused without being run; tries go on with growing pauses for as long as the
-//! committer lives. A store that fails again soon after it was opened is paused for as well.
+//! The committer reopens the store itself, between two groups, after a batch failed or the store's
+//! check, polled every [`TICK`] while idle, reports a failed background write. Until that succeeds
+//! every closure is refused without being run. Retries back off and continue as long as the
+//! committer lives. A store that fails again soon after it was reopened also backs off.
 //!
 //! ```text
 //!              a batch fails, or the store's check
 //!   usable ---------------------------------------> refusing --. try to reopen,
-//!      ^                                               |    ^--' pause, longer each time
+//!      ^                                               |    ^--' exponential backoff
 //!      '-----------------------------------------------'
-//!                    the store was opened anew
+//!                    the store was reopened
 //! ```
 //!
-//! A closure runs on the committer thread while everybody else waits: it reads, decides and
-//! writes rows, and does no other I/O. It must not wait for the committer that runs it.
+//! A closure runs on the committer thread while everybody else waits. It reads, decides and writes
+//! rows, and does no other I/O. It must not wait for the committer that runs it.
 
 use std::fmt;
 use std::future::Future;
@@ -48,7 +48,7 @@ use crate::limits::{
 };
 use crate::{Batch, CatalogError, CommitterMetrics, KeyValue, Transaction};
 
-/// Runs closures serially over a store. Dropping it runs what is queued, then stops.
+/// Runs closures serially over a store. Dropping it runs the queued closures, then stops.
 pub struct Committer {
     queue: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
@@ -56,17 +56,17 @@ pub struct Committer {
     refusal: Arc<Mutex<Option<String>>>,
 }
 
-/// Asked before each try to open a store anew, with what made it unusable: make room and say
-/// whether to try now.
+/// Called before each attempt to reopen a store, with the error that made it unusable: frees space,
+/// and returns whether to try now.
 pub type BeforeReopen = Box<dyn FnMut(&CatalogError) -> bool + Send>;
 
 impl Committer {
-    /// Starts the committer thread. From here on nobody else may write to `store`.
+    /// Starts the committer thread. From here on nothing else may write to `store`.
     pub fn start(store: Arc<dyn KeyValue>) -> Result<Self, CatalogError> {
         Self::start_with(store, Box::new(|_| true))
     }
 
-    /// The same, with somebody to ask before the store is opened anew.
+    /// Like `start`, with a function to call before the store is reopened.
     pub fn start_with(
         store: Arc<dyn KeyValue>,
         before_reopen: BeforeReopen,
@@ -96,13 +96,13 @@ impl Committer {
         Ok(Self { queue: Some(queue), thread: Some(thread), metrics, refusal })
     }
 
-    /// Why closures are refused at present; nothing when they are not.
+    /// Returns why closures are refused at present; none if they are not.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Opens the store anew between two groups: what is queued before it is committed before.
+    /// Reopens the store between two groups; closures queued earlier are committed first.
     ///
     /// # Panics
     /// If called from asynchronous code.
@@ -116,8 +116,8 @@ impl Committer {
 
     /// Queues `work`, waiting while the queue is full, and returns the ticket of its result.
     ///
-    /// Once queued it runs, also if the ticket is dropped; if this future is dropped before it
-    /// is ready, `work` does not run.
+    /// Once queued it runs, even if the ticket is dropped. If this future is dropped before it is
+    /// ready, `work` does not run.
     pub async fn submit<T, E, F>(&self, work: F) -> Ticket<T, E>
     where
         F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
@@ -126,7 +126,7 @@ impl Committer {
     {
         let (job, ticket) = job(work);
         if let Some(queue) = &self.queue {
-            // If the thread is gone the job is dropped here, and the ticket says so.
+            // If the thread is gone the job is dropped here, and the ticket returns an error.
             let _ = queue.send(Job::Work(job)).await;
         }
         ticket
@@ -172,7 +172,7 @@ impl Committer {
         self.submit_blocking(work).wait()
     }
 
-    /// What it has done so far.
+    /// Counters of what it has done so far.
     #[must_use]
     pub fn metrics(&self) -> &CommitterMetrics {
         &self.metrics
@@ -183,7 +183,7 @@ impl Drop for Committer {
     fn drop(&mut self) {
         self.queue = None;
         let Some(thread) = self.thread.take() else { return };
-        // A closure may hold the last handle; its thread cannot wait for itself.
+        // A closure may hold the last handle; its thread cannot join itself.
         if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
             tracing::error!("the catalog committer thread panicked");
         }
@@ -227,20 +227,20 @@ impl<T, E> fmt::Debug for Ticket<T, E> {
     }
 }
 
-/// What the committer thread is handed.
+/// A job for the committer thread.
 enum Job {
     Work(Box<dyn Work>),
     Reopen(Reopened),
 }
 
-/// Tells how opening the store anew went.
+/// Returns the result of reopening the store.
 type Reopened = oneshot::Sender<Result<(), CatalogError>>;
 
-/// A closure with its types hidden, and how to answer it.
+/// A type-erased closure, with the channel for its result.
 trait Work: Send {
     fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (End, Answer);
 
-    /// Answers it without running it.
+    /// Fails it without running it.
     fn refuse(self: Box<Self>, error: CatalogError);
 }
 
@@ -277,7 +277,7 @@ where
             }
         };
         let answer: Answer = Box::new(move |durable| {
-            // The caller may have stopped waiting; the commit stands.
+            // The caller may be gone; the commit stands.
             let _ = send.send(durable.map_err(E::from).and(result));
         });
         (end, answer)
@@ -298,24 +298,24 @@ where
     (Box::new(Closure { work, send }), Ticket { reply })
 }
 
-/// Why nothing is committed, and when the store is tried again.
+/// Why nothing is committed, and when reopening is retried.
 struct Failure {
     error: CatalogError,
     pause: Duration,
     next_try: Instant,
 }
 
-/// What the committer thread owns.
+/// State owned by the committer thread.
 struct CommitLoop {
     store: Arc<dyn KeyValue>,
     jobs: mpsc::Receiver<Job>,
-    /// Lets the thread wait for a job and the clock at once; nothing else runs in it.
+    /// Lets the thread wait for a job with a timeout; nothing else runs in it.
     runtime: Runtime,
     metrics: Arc<CommitterMetrics>,
     shown: Arc<Mutex<Option<String>>>,
     before_reopen: BeforeReopen,
     failure: Option<Failure>,
-    /// When the store was last usable again, and what the next pause had been.
+    /// When the store last became usable again, and what the next backoff would have been.
     mended: Option<(Instant, Duration)>,
 }
 
@@ -333,7 +333,7 @@ impl CommitLoop {
             self.mend_if_due();
             match next {
                 Next::Job(Job::Reopen(answer)) => {
-                    // Whoever asked may have stopped waiting.
+                    // The caller may be gone.
                     let _ = answer.send(self.reopen());
                 }
                 Next::Job(Job::Work(work)) => match &self.failure {
@@ -352,7 +352,7 @@ impl CommitLoop {
     }
 
     fn next(&mut self) -> Next {
-        // The clock is asked for only when nothing waits.
+        // The timeout is needed only when the queue is empty.
         if let Ok(job) = self.jobs.try_recv() {
             return Next::Job(job);
         }
@@ -373,7 +373,7 @@ impl CommitLoop {
         let durable = apply(&*self.store, batch, &self.metrics);
         self.metrics.group_answered(answers.len());
         if let Err(error) = &durable {
-            // Said before the answers, so that whoever got one sees it.
+            // Set before the results are sent, so that a caller with a result sees it.
             self.fail(error.clone());
         }
         for answer in answers {
@@ -384,7 +384,8 @@ impl CommitLoop {
         }
     }
 
-    /// Runs `first` and what else is queued, up to the limits of a group or a wish to reopen.
+    /// Runs `first` and further queued closures, up to the limits of a group or a request to
+    /// reopen.
     fn run_group(&mut self, first: Box<dyn Work>) -> (Batch, Vec<Answer>, Option<Reopened>) {
         let base = self.store.snapshot();
         let mut batch = Batch::new();
@@ -417,14 +418,14 @@ impl CommitLoop {
         (batch, answers, asked)
     }
 
-    /// From now on closures are refused, until the store was opened anew.
+    /// Starts refusing closures, until the store is reopened.
     fn fail(&mut self, error: CatalogError) {
         let reason = error.chain();
         tracing::error!(error = reason, "the catalog takes no writes; it is opened anew");
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         self.metrics.became_unusable();
-        // A disk that stays full lets the store be opened and fails its next write: readers would
-        // be held up by one opening after the other.
+        // With a disk that stays full, the store opens and its next write fails: readers would be
+        // blocked by one reopening after another.
         let relapsed = self.mended.filter(|(at, _)| at.elapsed() < RELAPSE_WITHIN);
         let pause = relapsed.map_or(REOPEN_PAUSE_MIN, |(_, pause)| pause);
         self.failure = Some(Failure { error, pause, next_try: Instant::now() });
@@ -439,14 +440,14 @@ impl CommitLoop {
             return;
         }
         if (self.before_reopen)(&failure.error) {
-            // What it answers is noted in the failure.
+            // The result is recorded in `failure`.
             let _ = self.reopen();
         } else {
             self.try_later();
         }
     }
 
-    /// Opens the store anew. Afterwards it is usable, or refuses and is tried again.
+    /// Reopens the store. Afterwards it is usable, or keeps refusing and is retried.
     fn reopen(&mut self) -> Result<(), CatalogError> {
         let store = &self.store;
         let result = catch_unwind(AssertUnwindSafe(|| store.reopen())).unwrap_or_else(|payload| {
@@ -467,7 +468,7 @@ impl CommitLoop {
                 *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = reason;
                 self.try_later();
             }
-            // Nothing was tried: somebody reads from the store, and it is as it was.
+            // The store is in use by a reader and was not touched.
             (Err(CatalogError::InUse), None) | (Ok(()), None) => {}
             (Err(error), None) => self.fail(error.clone()),
         }
@@ -491,7 +492,7 @@ fn apply(
         return Ok(());
     }
     let (rows, bytes) = (batch.row_count(), batch.bytes());
-    // A backend that panics is an error like any other here: the callers must be answered.
+    // A panic of the backend becomes an error, because the callers must be answered.
     let result = catch_unwind(AssertUnwindSafe(|| store.apply(batch)))
         .unwrap_or_else(|payload| Err(CatalogError::Engine { message: panic_message(&*payload) }));
     match &result {

@@ -1,4 +1,4 @@
-//! The errors of the catalog, by what the caller can do about them.
+//! Errors of the catalog, by what the caller can do about them.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,15 +35,15 @@ pub enum CatalogError {
         expected: u8,
     },
 
-    /// The catalog directory misses a part or holds one that cannot be read. Nothing was repaired
-    /// or removed.
+    /// The catalog directory lacks a part or holds one that cannot be read. Nothing was repaired or
+    /// removed.
     #[error("catalog {path:?} is damaged: {reason}")]
     Damaged {
         /// The catalog directory or the file inside it.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
-        /// The error below, if one was reported.
+        /// The underlying error, if one was reported.
         #[source]
         source: Option<Cause>,
     },
@@ -53,12 +53,12 @@ pub enum CatalogError {
     CorruptRow {
         /// The space of the row.
         space: &'static str,
-        /// What the backend or the decoder said.
+        /// Error of the backend or the decoder.
         #[source]
         source: Cause,
     },
 
-    /// The bytes of a row are none.
+    /// The bytes do not decode to a row.
     #[error("a row of space \"{space}\" of the catalog: {why}")]
     Undecoded {
         /// The space of the row.
@@ -77,41 +77,41 @@ pub enum CatalogError {
         space: &'static str,
         /// Its version.
         version: u8,
-        /// The last version that this program knows of the kind.
+        /// The newest version of this kind of row that the program knows.
         known: u8,
     },
 
-    /// A row cannot be written as bytes.
+    /// A row cannot be encoded.
     #[error("a row does not encode: {why}")]
     Unencoded {
-        /// What the encoder said.
+        /// Error of the encoder.
         why: String,
     },
 
-    /// Reading or writing the catalog directory failed. Whether a batch that met this error is
-    /// durable is unknown until the catalog is opened again.
+    /// Reading or writing the catalog directory failed. Whether a batch that failed with this error
+    /// is durable is unknown until the catalog is reopened.
     #[error("catalog cannot {action}")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// The error below.
+        /// The underlying error.
         #[source]
         source: Cause,
     },
 
-    /// An earlier write failed, so the store takes no writes until it was opened anew. Nothing of
-    /// what was asked for is written.
+    /// An earlier write failed, so the store refuses writes until it is reopened. Nothing of this
+    /// request was written.
     #[error("catalog takes no writes until it was opened anew: {reason}")]
     Poisoned {
         /// The write that failed.
         reason: String,
     },
 
-    /// The store is read from, so that it cannot be opened anew at this moment.
+    /// The store is being read, so it cannot be reopened at this moment.
     #[error("catalog is read from, and cannot be opened anew at this moment")]
     InUse,
 
-    /// The store could not be opened anew yet, and cannot be read either.
+    /// The store could not be reopened yet, and cannot be read either.
     #[error("catalog is closed until it can be opened anew")]
     Closed,
 
@@ -122,7 +122,7 @@ pub enum CatalogError {
     /// The space was not named when the store was opened.
     #[error("space {space} is unknown")]
     UnknownSpace {
-        /// The name asked for.
+        /// The requested name.
         space: &'static str,
     },
 
@@ -147,7 +147,7 @@ pub enum CatalogError {
     /// One transaction writes more than the limit.
     #[error("transaction of {bytes} bytes; allowed are {TRANSACTION_BYTES_MAX}")]
     TransactionSize {
-        /// Bytes the transaction would have held.
+        /// Bytes that the transaction would have held.
         bytes: usize,
     },
 
@@ -176,7 +176,7 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// What the caller can do about it.
+    /// Returns what the caller can do about it.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -204,7 +204,7 @@ impl CatalogError {
 }
 
 impl CatalogError {
-    /// What writes are refused with after `error`.
+    /// Returns the error for writes that are refused after `error`.
     pub(crate) fn poisoned(error: &Self) -> Self {
         if matches!(error, Self::Poisoned { .. }) {
             return error.clone();
@@ -212,13 +212,13 @@ impl CatalogError {
         Self::Poisoned { reason: error.chain() }
     }
 
-    /// Whether writes that met this error may be there all the same.
+    /// Whether writes that failed with this error may be durable all the same.
     #[must_use]
     pub fn leaves_doubt(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::Engine { .. })
     }
 
-    /// Whether the disk had no room, or the user's quota had none.
+    /// Whether the disk or the user's quota is full.
     #[must_use]
     pub fn is_lack_of_room(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
@@ -230,11 +230,11 @@ impl CatalogError {
         self.has_below(|kind| kind == std::io::ErrorKind::NotFound)
     }
 
-    /// Whether one of the errors below it is the system's, of such a kind.
+    /// Whether an underlying error is a system error of a wanted kind.
     fn has_below(&self, is_wanted: impl Fn(std::io::ErrorKind) -> bool) -> bool {
         let mut below: Option<&(dyn Error + 'static)> = Some(self);
         while let Some(error) = below {
-            // A shared cause is an error of its own that hides the one inside.
+            // A shared cause is an error of its own and hides the one inside.
             let error = error.downcast_ref::<Cause>().map_or(error, |cause| &**cause);
             let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
             if io.is_some_and(&is_wanted) {
@@ -245,14 +245,14 @@ impl CatalogError {
         false
     }
 
-    /// The message with those of the errors below it.
+    /// Returns the message with those of the underlying errors.
     #[must_use]
     pub fn chain(&self) -> String {
         error_chain(self)
     }
 }
 
-/// The text of a caught panic.
+/// Returns the text of a caught panic.
 pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned())

@@ -1,15 +1,15 @@
 //! The embedded backend: an LSM store of the crate fjall in one directory.
 //!
-//! What holds, from reading its source (3.1.13): a batch is written to the journal and
+//! What fjall guarantees, from reading its source (3.1.13): a batch is written to the journal and
 //! `fdatasync`ed before any of its rows enter the memtables, so a row that can be read is durable.
-//! A failed journal write or background flush poisons the store until it is opened again, which
-//! [`KeyValue::reopen`] does in place, and opening begins with an empty journal: what the old one
-//! held is in synced tables before the store is written to (design note 0011).
+//! A failed journal write or background flush poisons the store until it is reopened, which
+//! [`KeyValue::reopen`] does in place. Opening begins with an empty journal: what the old one held
+//! is in synced tables before the store is written to (design note 0011).
 //!
-//! What does not hold: a fjall snapshot taken while a batch enters the memtables may see a part of
-//! it, and more of it later, because a flush or compaction that ends at that moment publishes a
-//! sequence number above the batch's. So snapshots are taken here only between batches: the last
-//! one is kept, and every read is made through it or a copy.
+//! What it does not guarantee: a fjall snapshot taken while a batch enters the memtables may see a
+//! part of it, and more of it later, because a flush or compaction that ends at that moment
+//! publishes a sequence number above the batch's. So snapshots are taken here only between batches.
+//! The last one is kept, and every read goes through it or a copy.
 //!
 //! ```text
 //!   apply --> journal, synced --> memtable of each space --rotate--> tables, compacted
@@ -17,14 +17,14 @@
 //! ```
 //!
 //! Memtables are rotated here, all spaces together, each time `write_buffer` bytes were written.
-//! That bounds memory over all spaces, lets whole journals go, and bounds what a start after a
-//! crash has to replay.
+//! That bounds the memory over all spaces, lets whole journals go, and bounds what has to be
+//! replayed after a crash.
 //!
-//! What does not hold either: at open fjall takes a missing part for one that was never created,
-//! a damaged record of a journal for the end of it, and the list of tables as it finds it; rows
-//! are then lost in silence, and their tables deleted. It reads a block of a table when it needs
-//! it, and meets damage then. The modules `layout`, `journal` and `verify` check the directory and
-//! every table first. Damage that comes later is kept for [`FjallStore::damage`].
+//! fjall also trusts its files at open. It takes a missing part for one that was never created, a
+//! damaged record of a journal for the end of it, and the list of tables as it finds it; rows are
+//! then silently lost, and their tables deleted. It reads a block of a table only when it needs it,
+//! and runs into damage then. The modules `layout`, `journal` and `verify` check the directory and
+//! every table first. Damage found later is kept for [`FjallStore::damage`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,16 +59,16 @@ mod verify;
 pub use aside::CutBatch;
 pub use salvage::{Damage, SalvageReport, SalvageVisitor};
 
-/// How much memory and how many threads the store may use.
+/// Memory and threads that the store may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FjallConfig {
-    /// Blocks of tables kept in memory.
+    /// Size of the cache for blocks of tables.
     pub block_cache: ByteCount,
-    /// Rows in memory, over all spaces, before they are written to tables. While they are, and
-    /// if the workers fall behind, up to four times as much is in memory; then writers wait.
+    /// Rows in memory, over all spaces, before they are flushed to tables. During a flush, and if
+    /// the workers fall behind, up to four times as much is in memory; then writers wait.
     pub write_buffer: ByteCount,
-    /// Threads that write and compact tables. With one, a flush waits for a running compaction,
-    /// and then writers wait for the flush: 0.3 s at worst instead of 0.07 s.
+    /// Threads that flush and compact tables. With one, a flush waits for a running compaction, and
+    /// writers wait for the flush: 0.3 s at worst instead of 0.07 s.
     pub worker_count: usize,
 }
 
@@ -78,14 +78,14 @@ impl Default for FjallConfig {
     }
 }
 
-/// Generations of rotated memtables that may wait before writers wait for them. fjall itself
-/// stalls at four, in a loop that does not end if the flush failed.
+/// Rotated memtables that may be pending before writers wait. fjall itself stalls at four, in a
+/// loop that does not end if the flush failed.
 const SEALED_MEMTABLES_MAX: usize = 2;
 
-/// Tables on level zero before writers wait for the compaction. fjall itself stalls at 20.
+/// Tables on level zero before writers wait for compaction. fjall itself stalls at 20.
 const LEVEL_ZERO_TABLES_MAX: usize = 18;
 
-/// How often a waiting writer looks again.
+/// Poll interval of a waiting writer.
 const STALL_POLL: Duration = Duration::from_millis(1);
 
 /// Open files kept by the store.
@@ -97,25 +97,25 @@ pub struct FjallStore {
     spaces: Vec<Space>,
     config: FjallConfig,
     cut_batch: Option<CutBatch>,
-    /// Nothing while it could not be opened anew.
+    /// None while it could not be reopened.
     engine: RwLock<Option<Arc<Engine>>>,
-    /// When tables were checked last behind a failure.
+    /// When tables were last verified after a failure.
     checked: Mutex<Option<Instant>>,
     met: Arc<MetDamage>,
 }
 
 impl FjallStore {
-    /// Opens the store in `path` and creates it if the directory is absent or empty. Spaces it
-    /// does not have yet are added. Every table is read and compared with its checksum first.
+    /// Opens the store in `path`, and creates it if the directory is absent or empty. Missing
+    /// spaces are added. Every table is read and verified first.
     ///
-    /// The caller holds a lock on the parent directory: two processes must not create the same
-    /// store at once. Afterwards the store is locked by itself.
+    /// The caller must hold a lock on the parent directory: two processes must not create the same
+    /// store at once. Afterwards the store itself is locked.
     pub fn open(path: &Path, spaces: &[Space], config: &FjallConfig) -> Result<Self, CatalogError> {
         Self::open_if(path, spaces, config, |_| Ok(()))
     }
 
-    /// The same, if `accept` agrees to what is in the store. If it does not, the store stays as it
-    /// was found, but for a torn batch, which is cut off.
+    /// Like `open`, but only if `accept` agrees to the content of the store. If not, the store
+    /// stays as it was found, except for a torn batch, which is cut off.
     pub fn open_if<E: From<CatalogError>>(
         path: &Path,
         spaces: &[Space],
@@ -139,7 +139,7 @@ impl FjallStore {
         })
     }
 
-    // Built beside its place and renamed: a directory that exists is complete.
+    // Built under a temporary name and renamed: a directory that exists is complete.
     fn create(path: &Path, spaces: &[Space], config: &FjallConfig) -> Result<(), CatalogError> {
         let part = layout::clear_part(path)?;
         let at = Place { path: &part, spaces, config, met: &Arc::default() };
@@ -149,10 +149,10 @@ impl FjallStore {
         layout::publish(&part, path)
     }
 
-    /// Reads the store at `path`, which nobody may have open, without opening or changing it, and
-    /// calls `visit` with the newest version that can be read of each row of `spaces`, by space and
-    /// key. Where that is not the newest there was, a row may be an older one, or one that was
-    /// deleted. The report says what was damaged; a store that is whole has none of that.
+    /// Reads the store at `path`, which must not be open, without opening or changing it. Calls
+    /// `visit` with the newest readable version of each row of `spaces`, by space and key. Where
+    /// the newest version is lost, a row may be an older one, or one that was deleted. The report
+    /// lists the damage; it is empty for an undamaged store.
     ///
     /// # Errors
     /// When the disk fails.
@@ -164,21 +164,21 @@ impl FjallStore {
         salvage::salvage(path, spaces, visit)
     }
 
-    /// The torn batch that opening the store cut off, if there was one. It was not acknowledged,
-    /// unless the disk lost what it had synced.
+    /// Returns the torn batch that was cut off at open, if there was one. It was not acknowledged,
+    /// unless the disk lost synced data.
     #[must_use]
     pub const fn cut_batch(&self) -> Option<&CutBatch> {
         self.cut_batch.as_ref()
     }
 
-    /// Damage that was met since the store was opened: a block or a row that cannot be read, or a
-    /// table that is not as it was written. Reopening the store does not mend it.
+    /// Returns damage found since the store was opened: a block or a row that cannot be read, or a
+    /// table that is not as it was written. Reopening the store does not repair it.
     #[must_use]
     pub fn damage(&self) -> Option<CatalogError> {
         self.met.get()
     }
 
-    /// Bytes of all files of the store.
+    /// Returns the bytes of all files of the store.
     pub fn disk_bytes(&self) -> Result<ByteCount, CatalogError> {
         let bytes = self.engine()?.database.disk_space();
         bytes.map(ByteCount::new).map_err(|error| errors::write("measure the store", error))
@@ -198,8 +198,8 @@ impl FjallStore {
         Place { path: &self.path, spaces: &self.spaces, config: &self.config, met: &self.met }
     }
 
-    /// Checks tables behind a failure, before the store is reopened: it may have been a
-    /// compaction that met a damaged one, and would meet it again.
+    /// Verifies tables after a failure, before the store is reopened: a compaction may have run
+    /// into a damaged one, and would do so again.
     fn check_tables(&self) -> Result<(), CatalogError> {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if checked.is_some_and(|at| at.elapsed() < TABLES_TRUSTED_FOR) {
@@ -209,8 +209,8 @@ impl FjallStore {
         layout::check_tables(&self.path).inspect_err(|error| self.met.note(error))
     }
 
-    /// The place of the engine, when nobody reads from it. New readers are held up for a moment
-    /// at a time only: one may need a second view to end its first.
+    /// Locks the engine once it has no readers. New readers are blocked only briefly at a time,
+    /// because one may need a second view to finish its first.
     fn unread(&self) -> Result<RwLockWriteGuard<'_, Option<Arc<Engine>>>, CatalogError> {
         for _ in 0..READERS_HELD_TIMES_MAX {
             let engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
@@ -269,19 +269,19 @@ impl KeyValue for FjallStore {
     }
 
     fn reopen(&self) -> Result<(), CatalogError> {
-        // A table that is damaged stays so, and readers need not be held up for it again.
+        // A damaged table stays damaged, so do not block readers for it again.
         if let Some(damage) = self.met.of_file() {
             return Err(damage);
         }
-        // While it is usable, rows go to tables before readers are held up.
+        // While the store is usable, rows are flushed before readers are blocked.
         let is_flushed = match self.engine() {
             Ok(engine) if engine.check_usable().is_ok() => engine.flush().map(|()| true)?,
             _ => false,
         };
         let mut place = self.unread()?;
         drop(place.take());
-        // The journal of a store that was flushed is not replayed: that would bring back deletions
-        // which compaction has forgotten.
+        // The journal of a flushed store is not replayed: that would bring back deletions that
+        // compaction has dropped.
         let settled =
             if is_flushed { layout::renew_journal(&self.path) } else { layout::settle(&self.path) };
         let accept = |_: &dyn ReadView| Ok::<(), CatalogError>(());
@@ -290,7 +290,7 @@ impl KeyValue for FjallStore {
             checked.and_then(|()| Engine::open_settled(self.place(), Tables::Trusted, accept));
         let (engine, result) = match opened {
             Ok((engine, _)) => (Ok(engine), Ok(())),
-            // Without room for tables, or with a damaged one, it can still be read.
+            // If tables cannot be written, or one is damaged, the store can still be read.
             Err(error) => (Engine::open_to_read(self.place()), Err(error)),
         };
         *place = engine.ok().map(Arc::new);
@@ -299,11 +299,11 @@ impl KeyValue for FjallStore {
 }
 
 impl Drop for FjallStore {
-    /// Leaves an empty journal, so that the next open has nothing to replay. Best effort: every
-    /// row is durable in the journal.
+    /// Leaves an empty journal, so that the next open has nothing to replay. Best effort: every row
+    /// is durable in the journal.
     fn drop(&mut self) {
         let place = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // A snapshot that is still open keeps the store open.
+        // An open snapshot keeps the store open.
         let Some(engine) = place.take().and_then(Arc::into_inner) else { return };
         let flushed = engine.check_usable().and_then(|()| engine.flush());
         drop(engine);
@@ -319,7 +319,7 @@ impl fmt::Debug for FjallStore {
     }
 }
 
-/// What a database is opened with.
+/// Parameters for opening a database.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     path: &'a Path,
@@ -335,25 +335,26 @@ struct Engine {
     write_buffer: ByteCount,
     writer: Mutex<Writer>,
     latest: RwLock<fjall::Snapshot>,
-    /// Set when it was opened with batches in its journal that are not in tables: it is not
-    /// written to.
+    /// Set when its journal holds batches that are not in tables, so that it must not be written
+    /// to.
     is_read_only: bool,
     met: Arc<MetDamage>,
 }
 
-/// What only the thread that writes a batch may touch.
+/// State used only by the thread that writes a batch.
 #[derive(Default)]
 struct Writer {
     unrotated_bytes: u64,
 }
 
 impl Engine {
-    /// Opens the database with an empty journal; with it comes what had to be cut off.
+    /// Opens the database with an empty journal. Also returns the torn batch that was cut off, if
+    /// any.
     ///
-    /// A journal may have pages that can be read and never reached the disk: those of a sync that
-    /// failed, in this process or the one before. So nothing is appended to one that was found:
-    /// its rows go to new tables, synced, then an empty journal takes its place. Not before
-    /// `accept` has seen them.
+    /// A journal may have pages that can be read but never reached the disk: those of a failed
+    /// sync, in this process or the previous one. So nothing is appended to an existing journal.
+    /// Its rows are flushed to new tables and synced, and then an empty journal replaces it, but
+    /// not before `accept` has seen the rows.
     fn open_settled<E: From<CatalogError>>(
         at: Place<'_>,
         tables: Tables,
@@ -376,7 +377,7 @@ impl Engine {
         Ok((Self::open(at, &directories)?, cut))
     }
 
-    /// Opens the database as it is, to be read only.
+    /// Opens the database read-only, as it is.
     fn open_to_read(at: Place<'_>) -> Result<Self, CatalogError> {
         let (known, _) = layout::check(at.path, Tables::Trusted)?;
         let mut engine = Self::open(at, &known)?;
@@ -387,7 +388,7 @@ impl Engine {
     /// Opens the database, which must have all keyspaces of `known`.
     fn open(at: Place<'_>, known: &layout::Directories) -> Result<Self, CatalogError> {
         let Place { path, spaces, config, met } = at;
-        // Damage that the layout check does not see may panic inside.
+        // Damage that the layout check does not detect may cause a panic inside.
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let database = Database::builder(path)
                 .cache_size(config.block_cache.get())
@@ -416,12 +417,12 @@ impl Engine {
         Ok(Self { database, keyspaces, write_buffer, writer, latest, is_read_only, met })
     }
 
-    /// The content after the last batch. Never waits for a batch that is being written.
+    /// Returns a snapshot after the last batch. Never waits for a batch that is being written.
     fn snapshot(&self) -> fjall::Snapshot {
         self.latest.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What an error means to a reader of `space`.
+    /// Maps an error of reading `space`, and records damage.
     fn read_error(&self, space: Space, error: fjall::Error) -> CatalogError {
         let error = errors::read(space, error);
         self.met.note(&error);
@@ -433,7 +434,7 @@ impl Engine {
         keyspace.ok_or(CatalogError::UnknownSpace { space: space.name() })
     }
 
-    /// The directory of each open space.
+    /// Returns the directory of each open space.
     fn directories(&self) -> Result<layout::Directories, CatalogError> {
         let number = |(name, keyspace): (&&str, &Keyspace)| {
             let number = layout::directory_number(keyspace.path())?;
@@ -443,7 +444,7 @@ impl Engine {
     }
 
     fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
-        // A panic while the lock was held came from fjall: the fate of that batch is unknown, as
+        // A panic while the lock was held came from fjall. The fate of that batch is unknown, as
         // after an error, and the committer writes no more.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_usable()?;
@@ -472,8 +473,8 @@ impl Engine {
         Ok(())
     }
 
-    // Ends when the backlog is gone or the store is poisoned, so a failed flush is an error here
-    // and not an endless stall in the commit.
+    // Ends when the backlog is gone or the store is poisoned, so a failed flush gives an error here
+    // instead of an endless stall in the commit.
     fn wait_for_workers(&self, keyspace: &Keyspace) -> Result<(), CatalogError> {
         while keyspace.sealed_memtable_count() > SEALED_MEMTABLES_MAX
             || keyspace.l0_table_count() > LEVEL_ZERO_TABLES_MAX
@@ -489,13 +490,13 @@ impl Engine {
             let reason = "the rows of its journal are not in tables yet".to_owned();
             return Err(CatalogError::Poisoned { reason });
         }
-        // Persisting to the operating system costs nothing after a synced commit; it is asked
-        // for its check of the poison flag.
+        // Persisting to the operating system costs nothing after a synced commit. It is called only
+        // because it checks the poison flag.
         let usable = self.database.persist(PersistMode::Buffer);
         usable.map_err(|error| errors::write("write the journal", error))
     }
 
-    /// Writes all rows to tables, and returns when they are there, synced.
+    /// Flushes all rows to tables, and returns once they are synced.
     fn flush(&self) -> Result<(), CatalogError> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.rotate_memtables()?;
@@ -507,7 +508,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Hands the rows in memory to the workers, which write them to tables.
+    /// Rotates the memtables, which the workers then flush to tables.
     fn rotate_memtables(&self) -> Result<(), CatalogError> {
         for keyspace in self.keyspaces.values() {
             keyspace.rotate_memtable().map_err(|error| errors::write("rotate rows", error))?;
@@ -564,7 +565,7 @@ impl<E: Deref<Target = Engine> + Send + Sync> ReadView for View<E> {
     }
 }
 
-/// What is read while there is no engine.
+/// Stands in while there is no engine: every read is an error.
 struct Unreadable(CatalogError);
 
 impl ReadView for Unreadable {

@@ -1,6 +1,6 @@
 //! A range of keys: all byte strings from `start` up to but not including `end`.
 //!
-//! One canonical form instead of six kinds of bound: an excluded start `k` is the included start
+//! One canonical form instead of six kinds of bounds: an excluded start `k` is the included start
 //! `k 00`, because no byte string lies between the two.
 
 use std::ops::Bound;
@@ -40,7 +40,7 @@ impl KeyRange {
         Self { start: start.into(), end: Some(end.into()) }
     }
 
-    /// The part of this range that begins after `key`: the next page of an ascending walk.
+    /// Returns the part of this range that begins after `key`: the next page of an ascending scan.
     #[must_use]
     pub fn after(mut self, key: &[u8]) -> Self {
         if self.start.as_slice() <= key {
@@ -51,7 +51,7 @@ impl KeyRange {
         self
     }
 
-    /// The part of this range that begins at `key` (included).
+    /// Returns the part of this range that begins at `key` (included).
     #[must_use]
     pub fn at_or_after(mut self, key: &[u8]) -> Self {
         if self.start.as_slice() < key {
@@ -60,7 +60,7 @@ impl KeyRange {
         self
     }
 
-    /// The part of this range that ends before `key`: the next page of a descending walk.
+    /// Returns the part of this range that ends before `key`: the next page of a descending scan.
     #[must_use]
     pub fn before(mut self, key: &[u8]) -> Self {
         if self.end.as_deref().is_none_or(|end| key < end) {
@@ -93,10 +93,11 @@ impl KeyRange {
         self.start.as_slice() <= key && self.end.as_deref().is_none_or(|end| key < end)
     }
 
-    /// The range as bounds of an ordered map, of no more than the longest key. The range must not
-    /// be empty: standard maps panic on a range that ends before it starts.
+    /// Returns the range as bounds of an ordered map, cut to the longest allowed key. The range
+    /// must not be empty: standard maps panic on a range that ends before it starts.
     ///
-    /// A longer bound lies directly behind the key of its first bytes, so that key comes before it.
+    /// A longer bound sorts directly after the key made of its first bytes, so that key comes
+    /// before it.
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         assert!(!self.is_empty(), "bounds of an empty range");
         let start = match self.start.get(..KEY_BYTES_MAX) {

@@ -6,9 +6,9 @@
 //!   fixed     bytes as they are                 identifiers of one length
 //! ```
 //!
-//! A string that is the prefix of another ends in `00 00` where the other continues with `00 FF`
-//! or a larger byte, so it sorts first and no field can run into the next one. Keys carry no
-//! types: writer and reader agree by being written side by side, one pair for each table.
+//! A string that is a prefix of another ends in `00 00` where the other continues with `00 FF` or a
+//! larger byte. So it sorts first, and no field can run into the next one. Keys carry no types: the
+//! writer and the reader for each table are written side by side and must agree.
 
 use crate::CatalogError;
 
@@ -23,7 +23,7 @@ pub struct KeyWriter {
 }
 
 impl KeyWriter {
-    /// No fields yet.
+    /// Creates a key without fields.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: Vec::new() }
@@ -43,8 +43,8 @@ impl KeyWriter {
         this
     }
 
-    /// Appends the beginning of a string field: the key is then a prefix of the keys of all
-    /// strings that begin with `text`. Nothing may follow it.
+    /// Appends the beginning of a string field: the key is then a prefix of the keys of all strings
+    /// that begin with `text`. Must be the last field.
     #[must_use]
     pub fn string_prefix(mut self, text: &[u8]) -> Self {
         self.bytes.reserve(text.len() + 2);
@@ -57,7 +57,7 @@ impl KeyWriter {
         self
     }
 
-    /// Appends bytes as they are; every key of the table has as many at this place.
+    /// Appends bytes as they are; every key of the table must have the same number here.
     #[must_use]
     pub fn fixed(mut self, bytes: &[u8]) -> Self {
         self.bytes.extend_from_slice(bytes);
@@ -100,7 +100,7 @@ impl KeyWriter {
         self.integer(value, 16)
     }
 
-    /// The key.
+    /// Returns the key.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.bytes
@@ -123,7 +123,7 @@ pub struct KeyReader<'a> {
 }
 
 impl<'a> KeyReader<'a> {
-    /// All fields of `key` are unread.
+    /// Creates a reader at the first field of `key`.
     #[must_use]
     pub const fn new(key: &'a [u8]) -> Self {
         Self { key, offset: 0 }
@@ -210,8 +210,8 @@ impl<'a> KeyReader<'a> {
     }
 }
 
-/// The smallest key greater than every key that begins with `prefix`; none if there is no such
-/// key, which is so for prefixes of `FF` bytes alone.
+/// Returns the smallest key greater than every key that begins with `prefix`; none if there is no
+/// such key, as for a prefix of only `FF` bytes.
 #[must_use]
 pub fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;

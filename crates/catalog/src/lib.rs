@@ -1,20 +1,19 @@
-//! The catalog: which objects exist, where their bytes are and what work is open, as rows in an
+//! The catalog: which objects exist, where their bytes are and what work is pending, as rows in an
 //! ordered key-value store.
 //!
 //! ```text
 //!   rows and tables        typed, written once over `ReadView` and `Transaction`
 //!        |
-//!   Committer              closures one after the other; all that wait become one synced batch
+//!   Committer              closures run serially; all that wait become one synced batch
 //!        |
 //!   KeyValue / ReadView    ordered spaces, consistent snapshots, atomic durable batches
 //!        |
 //!   FjallStore | MemoryStore
 //! ```
 //!
-//! The engine knows nothing of objects: it stores bytes under byte keys, and rows as bytes of a
-//! version. It is also not the only
-//! truth. Platters and logs are, and a lost catalog is rebuilt from them, with what can be read of
-//! a damaged one.
+//! The engine knows nothing of objects: it stores bytes under byte keys, and rows as versioned
+//! bytes. The catalog is not the only source of truth: a lost one can always be rebuilt from
+//! platters and logs, together with what can be salvaged of a damaged one.
 
 mod batch;
 mod committer;

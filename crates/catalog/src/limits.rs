@@ -1,7 +1,7 @@
-//! Every bound of the engine layer, in one place.
+//! Limits of the engine layer.
 //!
-//! A limit is either a promise to the backend (it can store this) or a bound on memory and on the
-//! time one caller waits for another.
+//! A limit is either a requirement on the backend (it can store this) or a bound on memory and on
+//! the time one caller waits for another.
 
 use std::time::Duration;
 
@@ -12,55 +12,55 @@ pub const KEY_BYTES_MAX: usize = 8 << 10;
 /// Longest value in bytes.
 pub const VALUE_BYTES_MAX: usize = 8 << 20;
 
-/// Most bytes (keys and values) that one transaction may write.
+/// Maximum bytes (keys and values) that one transaction may write.
 pub const TRANSACTION_BYTES_MAX: usize = 32 << 20;
 
-/// Closures that wait for the committer before a submitter has to wait for room.
+/// Maximum number of queued closures; further submitters wait (back-pressure).
 pub const QUEUE_CLOSURES_MAX: usize = 1_024;
 
-/// Most closures answered by one synced batch: bounds how long the first of them waits.
+/// Maximum number of closures per synced batch: bounds how long the first of them waits.
 pub const GROUP_CLOSURES_MAX: usize = 512;
 
-/// A group takes no further closure once it holds this many bytes: bounds the overlay and the
-/// length of one journal write. One transaction may still be larger.
+/// A group takes no more closures once it holds this many bytes: bounds the overlay and the length
+/// of one journal write. A single transaction may be larger.
 pub const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes counted for each row beside its key and value: the entry in the overlay.
+/// Bytes counted per row in addition to key and value, for the entry in the overlay.
 pub const ROW_OVERHEAD_BYTES: usize = 64;
 
-/// Torn batches kept beside the store, each from a start after a power cut; the oldest goes.
+/// Torn batches kept beside the store, each from an open after a power cut; the oldest is removed.
 pub const CUT_BATCHES_MAX: usize = 16;
 
 /// Buckets of the group size histogram: bucket `i` counts groups of `2^i` to `2^(i+1) - 1`
 /// closures.
 pub const GROUP_SIZE_BUCKETS: usize = 10;
 
-/// Tables that are read at one time when a store is opened, each by a thread with a buffer of
-/// 1 MiB.
+/// Maximum number of tables that are verified in parallel at open, each by a thread with a buffer
+/// of 1 MiB.
 pub const TABLE_CHECKS_MAX: usize = 8;
 
-/// A store that is reopened after a failure has its tables checked, unless they were within
-/// this time: a disk that stays full has it opened every some seconds.
+/// Tables are verified when a store is reopened after a failure, unless that was done within this
+/// time: with a disk that stays full the store is reopened every few seconds.
 pub const TABLES_TRUSTED_FOR: Duration = Duration::from_secs(60);
 
-/// How often the committer asks a store whether it is still usable.
+/// Interval at which an idle committer polls whether the store is still usable.
 pub const TICK: Duration = Duration::from_secs(1);
 
-/// Pause after the first failed try to open a store anew; it doubles with each further one. There
-/// is no last try.
+/// Backoff after the first failed attempt to reopen a store, doubled with each further one. Retries
+/// never end.
 pub const REOPEN_PAUSE_MIN: Duration = Duration::from_millis(50);
 
-/// Longest pause between two tries to open a store anew.
+/// Maximum backoff between two attempts to reopen a store.
 pub const REOPEN_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// A store that fails again within this time of being opened anew is not opened at once.
+/// A store that fails again within this time of being reopened is not reopened at once.
 pub const RELAPSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Longest that new readers are held up at a time while a store waits for its last reader before
-/// it is opened anew. A reader that needs a second view to end its first waits no longer than this.
+/// Maximum time that new readers are blocked at once while a store waits for its last reader before
+/// reopening. A reader that needs a second view to finish its first waits no longer than this.
 pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
 
-/// How often that is done before the try ends and is made again later.
+/// How often that is tried before the attempt to reopen is put off.
 pub const READERS_HELD_TIMES_MAX: u32 = 20;
 
 const _: () = assert!(REOPEN_PAUSE_MIN.as_nanos() <= REOPEN_PAUSE_MAX.as_nanos());

@@ -1,5 +1,5 @@
-//! The store in memory: for tests and small models. Nothing of it is durable, whatever `apply`
-//! returns; it keeps every other promise of [`KeyValue`].
+//! An in-memory store for tests and small models. Nothing in it is durable, whatever `apply`
+//! returns; it keeps every other guarantee of [`KeyValue`].
 //!
 //! Snapshots share the maps; a batch copies them only while a snapshot is alive.
 
@@ -22,7 +22,7 @@ pub struct MemoryStore {
 struct Content(Arc<BTreeMap<Space, Rows>>);
 
 impl MemoryStore {
-    /// An empty store of `spaces`.
+    /// Creates an empty store with `spaces`.
     #[must_use]
     pub fn new(spaces: &[Space]) -> Self {
         let content = spaces.iter().map(|&space| (space, Rows::new())).collect();

@@ -1,10 +1,10 @@
-//! What the committer has done, counted.
+//! Counters of the committer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::GROUP_SIZE_BUCKETS;
 
-/// Counters of a committer, updated by its thread and read by anybody.
+/// Counters of a committer, updated by its thread and readable by any.
 #[derive(Debug, Default)]
 pub struct CommitterMetrics {
     groups: AtomicU64,
@@ -20,7 +20,7 @@ pub struct CommitterMetrics {
     group_sizes: [AtomicU64; GROUP_SIZE_BUCKETS],
 }
 
-/// The counters at one moment. Counters of a group that is being answered may be half updated.
+/// A snapshot of the counters. Those of a group that is being answered may be half updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitterCounts {
     /// Groups answered.
@@ -29,11 +29,11 @@ pub struct CommitterCounts {
     pub groups_synced: u64,
     /// Groups whose batch failed.
     pub groups_failed: u64,
-    /// Times the store became unusable.
+    /// How often the store became unusable.
     pub failures: u64,
-    /// Times it was opened anew and became usable again.
+    /// How often it was reopened and became usable again.
     pub mended: u64,
-    /// Closures answered, whatever the answer.
+    /// Closures answered, with any result.
     pub closures: u64,
     /// Closures that returned an error and left no trace, panics included.
     pub closures_rejected: u64,
@@ -41,14 +41,14 @@ pub struct CommitterCounts {
     pub closures_panicked: u64,
     /// Rows made durable, after writes of one key in a group were merged.
     pub rows: u64,
-    /// Bytes of keys and values made durable, with a fixed overhead for each row.
+    /// Bytes of keys and values made durable, with a fixed overhead per row.
     pub bytes: u64,
     /// Groups by size: bucket `i` counts groups of `2^i` to `2^(i+1) - 1` closures.
     pub group_sizes: [u64; GROUP_SIZE_BUCKETS],
 }
 
 impl CommitterMetrics {
-    /// All counters.
+    /// Returns all counters.
     #[must_use]
     pub fn counts(&self) -> CommitterCounts {
         CommitterCounts {
@@ -99,7 +99,7 @@ impl CommitterMetrics {
     }
 }
 
-/// The histogram bucket of a group of `closures`, at least one.
+/// Returns the histogram bucket of a group of `closures`, at least one.
 fn size_bucket(closures: usize) -> usize {
     assert!(closures > 0, "a group has a closure");
     let bucket = usize::try_from(closures.ilog2()).unwrap_or(usize::MAX);

@@ -1,11 +1,11 @@
-//! Rows to bytes and back: a version byte, then postcard.
+//! Encodes rows: a version byte, then postcard.
 //!
-//! Each kind of row counts its versions for itself. Up to 3 they were counted for all together, so
-//! that many kinds have the same bytes in each of them. A version that is newer than this program
-//! is refused by name, for what follows it may mean anything.
+//! Each kind of row counts its own versions. Up to 3 the versions were counted for all kinds
+//! together, so many kinds have the same bytes in each of them. A version newer than this program
+//! is refused by name, because its content may mean anything.
 //!
-//! Which kinds there are, and under which keys, is no business of the catalog: whoever has a kind
-//! of row says its version, and reads the older ones.
+//! The catalog does not know which kinds there are, or under which keys. The owner of a kind of row
+//! defines its version, and reads the older ones.
 
 use fulgurite_units::PlatterId;
 use serde::Serialize;
@@ -15,18 +15,18 @@ use crate::{CatalogError, Direction, KeyRange, ReadView, Space, Transaction};
 
 const ROW_BYTES_USUAL: usize = 192;
 
-/// What is stored under a key.
+/// A row stored under a key.
 pub trait Row: Serialize + DeserializeOwned {
-    /// The version that is written. Raised when the bytes change; older ones stay readable.
+    /// The version that is written. Raised when the encoding changes; older versions stay readable.
     const VERSION: u8;
 
-    /// The row in bytes of an older version, 1 or more.
+    /// Decodes an older version, 1 or more.
     fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read(bytes)
     }
 }
 
-/// A row, or why the bytes are none.
+/// A row, or why the bytes do not decode.
 pub type Read<T> = Result<T, String>;
 
 impl Row for u32 {
@@ -41,7 +41,7 @@ impl Row for PlatterId {
     const VERSION: u8 = 3;
 }
 
-/// The value of these bytes, all of them.
+/// Decodes a value from all of these bytes.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Read<T> {
     match postcard::take_from_bytes(bytes) {
         Ok((row, [])) => Ok(row),
@@ -50,21 +50,21 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Read<T> {
     }
 }
 
-/// The value of these bytes, which are of a type of before.
+/// Decodes a value from the bytes of an older type.
 pub fn read_as<Old: DeserializeOwned, T: From<Old>>(bytes: &[u8]) -> Read<T> {
     read::<Old>(bytes).map(T::from)
 }
 
-/// The bytes of a row.
+/// Encodes a row.
 pub fn encode<T: Row>(row: &T) -> Result<Vec<u8>, CatalogError> {
-    // Most rows fit: one allocation, and not one for every doubling.
+    // Large enough for most rows, to avoid reallocations.
     let mut bytes = Vec::with_capacity(ROW_BYTES_USUAL);
     bytes.push(T::VERSION);
     postcard::to_extend(row, bytes)
         .map_err(|error| CatalogError::Unencoded { why: error.to_string() })
 }
 
-/// The row in these bytes.
+/// Decodes a row.
 pub fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T, CatalogError> {
     let row = match bytes.split_first() {
         Some((&version, row)) if version == T::VERSION => read(row),
@@ -78,7 +78,7 @@ pub fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T, CatalogError> {
     row.map_err(|why| CatalogError::Undecoded { space: space.name(), why })
 }
 
-/// The row under `key`.
+/// Returns the row under `key`.
 pub fn get<T: Row>(
     view: &dyn ReadView,
     space: Space,
@@ -87,7 +87,7 @@ pub fn get<T: Row>(
     view.get(space, key)?.map(|bytes| decode_of(view, space, &bytes)).transpose()
 }
 
-/// The row in these bytes of `view`, which is notified when they are none.
+/// Decodes a row of `view`, and reports damage to it if the bytes do not decode.
 pub fn decode_of<T: Row>(
     view: &dyn ReadView,
     space: Space,
@@ -106,7 +106,7 @@ pub fn put<T: Row>(
     tx.put(space, key, encode(row)?)
 }
 
-/// At most `limit` rows of `range` with their keys, the first ones.
+/// Returns the first `limit` rows of `range`, with their keys.
 pub fn rows_in<T: Row>(
     view: &dyn ReadView,
     space: Space,

@@ -1,4 +1,4 @@
-//! The name of a set of keys.
+//! Names of spaces.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use std::fmt;
 pub struct Space(&'static str);
 
 impl Space {
-    /// The space called `name`: 1 to 32 of the characters `a-z0-9_`.
+    /// Creates a space named `name`: 1 to 32 of the characters `a-z0-9_`.
     ///
     /// # Panics
-    /// If the name breaks that rule; in a constant, when it is compiled.
+    /// If the name breaks that rule; in a constant, at compile time.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         let bytes = name.as_bytes();

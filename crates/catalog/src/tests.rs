@@ -1,5 +1,5 @@
-//! Tests of the engine layer: keys against their order, every store against one suite, the
-//! overlay against a model, the committer against a store that obeys the test.
+//! Tests of the engine layer: key order, one conformance suite for every store, the overlay against
+//! a model, and the committer against a store controlled by the test.
 
 mod committer;
 mod conformance;

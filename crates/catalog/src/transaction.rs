@@ -1,5 +1,5 @@
-//! One closure's view of the catalog: what is stored, over it what the group before it wrote,
-//! over that its own writes.
+//! One closure's view of the catalog: the store, overlaid by the writes of its group, overlaid by
+//! its own writes.
 //!
 //! ```text
 //!   own writes      this closure; dropped as a whole if it fails
@@ -7,7 +7,7 @@
 //!   base            a snapshot of the store
 //! ```
 //!
-//! There are no locks and no conflicts: closures run one after the other.
+//! There are no locks and no conflicts, because closures run serially.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -47,7 +47,7 @@ impl<'a> Transaction<'a> {
         self.own.delete(space, key)
     }
 
-    /// Whether nothing was written so far.
+    /// Whether nothing has been written so far.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.own.is_empty()
@@ -57,7 +57,7 @@ impl<'a> Transaction<'a> {
         self.own
     }
 
-    // A write to an unknown space fails here, where it hurts one closure, and not in the batch.
+    // A write to an unknown space fails here, where it affects one closure, and not in the batch.
     fn check_space(&self, space: Space) -> Result<(), CatalogError> {
         if self.spaces.contains(&space) {
             return Ok(());
@@ -112,10 +112,11 @@ impl fmt::Debug for Transaction<'_> {
     }
 }
 
-/// A key written in an overlay and its value, none where it is deleted.
+/// A key in an overlay with its value; none if it is deleted.
 type Written<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// Visits the written rows that come before `key`, then the row at `key` unless it is hidden.
+/// Visits the overlay rows that come before `key`, then the row at `key` unless the overlay hides
+/// it.
 fn visit_over<'a, I: Iterator<Item = Written<'a>>>(
     overlay: &mut Peekable<I>,
     direction: Direction,
@@ -139,7 +140,7 @@ fn visit_over<'a, I: Iterator<Item = Written<'a>>>(
     visit(key, value)
 }
 
-/// The writes of both layers within `range`, in `direction`; `own` hides `group`.
+/// Merges the writes of both layers within `range`, in `direction`; `own` hides `group`.
 fn overlay<'a>(
     group: &'a Batch,
     own: &'a Batch,

@@ -1,4 +1,4 @@
-//! What turns disks up and down: one trait for real disks and for simulated ones.
+//! Spins disks up and down: one trait for real and for simulated disks.
 
 use std::fmt;
 
@@ -7,90 +7,90 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pace, PlaceId, Result};
 
-/// What a disk was found doing, without waking it.
+/// Power state of a disk, observed without spinning it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observed {
-    /// Its platters stand still.
+    /// Its platters do not spin.
     Standby,
-    /// They turn, whoever wanted it.
+    /// They spin, whatever caused it.
     Turning,
-    /// No disk answers there.
+    /// No disk responds there.
     Absent,
 }
 
-/// What a disk says of itself, asked without waking it. What it did not say is none.
+/// What a disk reports about itself, queried without spinning it up. Missing values are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// Who made it and what it is, in one line.
+    /// Vendor and model, in one line.
     pub model: Option<String>,
-    /// Its maker's number for it, by which a disk put into the wrong place is known.
+    /// Serial number, which identifies a disk in the wrong place.
     pub serial: Option<String>,
     /// Its size.
     pub bytes: Option<ByteCount>,
-    /// Whether it thinks that it will live.
+    /// Whether its self-assessment passes (SMART).
     pub passes: Option<bool>,
-    /// Times that its heads were loaded or its spindle was started, over its life.
+    /// Head loads or spindle starts over its life.
     pub spin_ups: Option<u64>,
-    /// Sectors that it put aside for good.
+    /// Reallocated sectors.
     pub reallocated: Option<u64>,
-    /// Sectors that it could not read when it last tried.
+    /// Pending sectors: unreadable at the last attempt.
     pub pending: Option<u64>,
-    /// Degrees Celsius.
+    /// Temperature in degrees Celsius.
     pub celsius: Option<i16>,
-    /// Hours that it was powered.
+    /// Power-on hours.
     pub hours: Option<u64>,
 }
 
-/// Turns disks up and down.
+/// Spins disks up and down.
 ///
-/// Times that come back are what is still to be waited, by whoever drives it: a real disk answers
-/// when it is ready, and nothing is left; a simulated one answers at once and says when it will be.
-/// So a call may block for as long as a disk takes: a driver has a thread for each disk of a group,
-/// or calls only what is simulated.
+/// The returned times are delays that the driver still has to wait. A real disk returns when it is
+/// ready, so none is left. A simulated one returns at once, with the delay. A call may therefore
+/// block as long as a disk takes: a driver uses a thread for each disk of a group, or calls only
+/// simulated disks.
 pub trait Backend: Send + Sync + fmt::Debug {
-    /// Has a disk turn; done already when it turns.
+    /// Spins a disk up. Idempotent.
     ///
     /// # Errors
-    /// When it does not ([`crate::DisksError::SpinUp`]), or there is none.
+    /// When it fails to ([`crate::DisksError::SpinUp`]), or there is none.
     fn spin_up(&self, place: PlaceId) -> Result<Duration>;
 
-    /// Has its file system ready, `waiting` operations being in the queue.
+    /// Mounts its file system, while `waiting` operations are queued.
     ///
     /// # Errors
-    /// When it cannot be mounted, or does not turn.
+    /// When it cannot be mounted, or does not spin.
     fn mount(&self, place: PlaceId, waiting: u32) -> Result<Duration>;
 
-    /// Puts its file system away.
+    /// Unmounts its file system.
     ///
     /// # Errors
-    /// When somebody uses it.
+    /// When it is in use.
     fn unmount(&self, place: PlaceId) -> Result<Duration>;
 
-    /// Has a disk stand still; done already when it does.
+    /// Spins a disk down. Idempotent.
     ///
     /// # Errors
-    /// When it does not, or there is none.
+    /// When it fails to, or there is none.
     fn spin_down(&self, place: PlaceId) -> Result<Duration>;
 
-    /// What it does, without waking it.
+    /// Observes its power state without spinning it up.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When it cannot be queried.
     fn observe(&self, place: PlaceId) -> Result<Observed>;
 
-    /// What it says of itself; none when it would have to be woken for that.
+    /// Queries its health; none if that would spin it up.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When it cannot be queried.
     fn health(&self, place: PlaceId) -> Result<Option<Health>>;
 
-    /// How fast its disks would read, where they are directories and should be no faster; nothing
-    /// of disks that take their time themselves.
+    /// Returns the read speed to simulate for disks that are directories; none for disks that have
+    /// their own speed.
     fn pace(&self) -> Option<Pace> {
         None
     }
 
-    /// Whether nothing real turns.
+    /// Whether the disks are simulated.
     fn is_simulated(&self) -> bool;
 }

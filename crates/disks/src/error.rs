@@ -1,4 +1,4 @@
-//! What can go wrong with disks, with the places and devices a caller needs to act.
+//! Errors of disks, with the places and devices a caller needs to act.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ pub enum DisksError {
     Io { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// Whether an error of the system says that it or the process has no more of what it takes to open
-/// a file: then nothing is wrong with the file or its disk.
+/// Whether a system error means that the process or the system lacks resources to open a file, so
+/// that neither the file nor its disk is at fault.
 #[must_use]
 pub fn is_exhausted(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -51,7 +51,7 @@ pub fn is_exhausted(error: &io::Error) -> bool {
 pub type Result<T, E = DisksError> = std::result::Result<T, E>;
 
 impl DisksError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -73,13 +73,14 @@ impl DisksError {
         }
     }
 
-    /// Whether the process or the system has too much open, or no memory: no fault of the disk.
+    /// Whether the process or the system is out of file handles or memory, which is no fault of the
+    /// disk.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_exhausted(source))
     }
 
-    /// What the operating system answered, where it did.
+    /// Returns the error kind of the operating system, if it caused the error.
     #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
@@ -97,7 +98,7 @@ impl DisksError {
         }
     }
 
-    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    /// Maps an I/O error, adding the path; a full disk becomes `Full`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| {

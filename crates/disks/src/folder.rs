@@ -1,19 +1,18 @@
-//! Folders beside disks, and the roots of simulated ones: made so that a power cut leaves them.
+//! Creates folders outside of disks, and the roots of simulated ones, durably.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a folder, and those above it that are missing. The names of all of them are on stable
-/// storage then.
+/// Creates a folder and its missing parents, and syncs the names of all of them.
 ///
 /// # Errors
-/// When it cannot be made, or a folder above it cannot be synced. One that may not be read, or whose
-/// file system cannot sync folders, was not made here, and neither was one above it.
+/// When it cannot be created, or a parent cannot be synced. A parent that may not be read, or whose
+/// file system cannot sync folders, is skipped with all above it: this process did not create them.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     for folder in path.ancestors().skip(1) {
-        // A path of one name has its parent where the process is.
+        // The parent of a single name is the working directory.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         #[expect(clippy::disallowed_methods, reason = "a folder above any disk that sleeps")]
         let opened = OpenOptions::new().read(true).open(folder);
@@ -25,7 +24,8 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A read-only image, as that of a container's root, does not sync its folders.
+/// Whether a folder cannot have been created here, such as the read-only root image of a container,
+/// which does not sync folders.
 fn is_of_others(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput)
 }

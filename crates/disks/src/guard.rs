@@ -1,13 +1,13 @@
-//! The guard: the only way to the files of a disk, and the power that each disk has.
+//! The guard: the only access to the files of a disk, and the power state of each disk.
 //!
 //! ```text
 //! guard.enter(place) --> Lease --> open, create, list, rename, remove ...   only while Active
 //!        |                 |
-//!        '- Asleep         '- as long as one lives, its disk is not put down (InUse)
+//!        '- Asleep         '- while one exists, its disk is not spun down (InUse)
 //! ```
 //!
-//! A listing, a look at a size or a read of a folder wakes a disk as well as a read of a file does,
-//! so all of them are here. What is not: which disk is woken when, and what lies on it.
+//! Listing a folder or querying a size spins up a disk just as reading a file does, so all of these
+//! operations are here. Not here: which disk is spun up when, and what is stored on it.
 
 mod files;
 
@@ -21,8 +21,8 @@ use crate::{DisksError, PlaceId, Power, Result};
 
 pub use files::{DiskFile, DiskFolder, Entry, Space};
 
-/// Knows what each disk does, and lets nobody to the files of one that is not active. Clones are
-/// the same guard.
+/// Tracks the power state of each disk, and refuses access to the files of one that is not active.
+/// Clones share the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Guard(Arc<Mutex<BTreeMap<PlaceId, Slot>>>);
 
@@ -31,40 +31,40 @@ struct Slot {
     root: PathBuf,
     pacer: Option<Pacer>,
     power: Power,
-    /// Times that somebody was let in.
+    /// How many leases were granted.
     entered: u64,
-    /// What all leases since the disk became active have; another one after it was put down.
+    /// Shared by all leases since the disk became active; replaced after a spin-down.
     stay: Arc<Stay>,
 }
 
-/// One time that a disk is active, from when it was until it is no more.
+/// One period in which a disk is active.
 #[derive(Debug)]
 struct Stay {
     place: PlaceId,
     root: PathBuf,
     pacer: Option<Pacer>,
-    /// The power it has, as `Power::ALL` counts; read before each operation.
+    /// Its power state, as an index into `Power::ALL`; read before each operation.
     power: AtomicU8,
 }
 
-/// Whoever has it may use the files of a disk; as long as one lives the disk is not put down.
+/// Permission to use the files of a disk. While a lease exists the disk is not spun down.
 #[derive(Clone, Debug)]
 pub struct Lease(Arc<Stay>);
 
 impl Guard {
-    /// Guards nothing yet.
+    /// Creates a guard without places.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A place whose disk has its files below `root`. It is taken to stand still, or to be what it
-    /// was if the place is known.
+    /// Adds a place whose disk has its files below `root`, in standby. A known place keeps its
+    /// state.
     pub fn add(&self, place: PlaceId, root: impl Into<PathBuf>) {
         self.put(place, root.into(), None);
     }
 
-    /// The same of a simulated disk, whose files are read no faster than one would read them.
+    /// Adds a simulated disk, whose files are read no faster than a real disk would read them.
     pub fn add_paced(&self, place: PlaceId, root: impl Into<PathBuf>, pacer: Pacer) {
         self.put(place, root.into(), Some(pacer));
     }
@@ -79,35 +79,35 @@ impl Guard {
         });
     }
 
-    /// What a disk does; none where there is no such place.
+    /// Returns the power state of a disk; none if there is no such place.
     #[must_use]
     pub fn power(&self, place: PlaceId) -> Option<Power> {
         self.lock().get(&place).map(|slot| slot.power)
     }
 
-    /// What all of them do, in the order of their places.
+    /// Returns the power states of all disks, in order of place.
     #[must_use]
     pub fn powers(&self) -> Vec<(PlaceId, Power)> {
         self.lock().iter().map(|(&place, slot)| (place, slot.power)).collect()
     }
 
-    /// Times that somebody was let to a disk's files.
+    /// Returns how many leases of a disk were granted.
     #[must_use]
     pub fn entered(&self, place: PlaceId) -> u64 {
         self.lock().get(&place).map_or(0, |slot| slot.entered)
     }
 
-    /// Leases of a disk that somebody has; files and folders that are open count, each.
+    /// Returns the number of leases of a disk; each open file or folder counts.
     #[must_use]
     pub fn leases(&self, place: PlaceId) -> usize {
         self.lock().get(&place).map_or(0, Slot::leases)
     }
 
-    /// A disk does something else from now on. One that somebody uses is not put away; one that
-    /// failed, was pulled out or lost its power is out at once, and whoever uses it is told so.
+    /// Changes the power state of a disk. A disk in use is not unmounted. A disk that failed, was
+    /// unplugged or lost power is out at once, and operations on it fail.
     ///
     /// # Errors
-    /// When there is no such place, it is in use, or no disk goes from what it does to that.
+    /// When there is no such place, it is in use, or the transition is not allowed.
     pub fn turn(&self, place: PlaceId, to: Power) -> Result<()> {
         let mut slots = self.lock();
         let slot = slots.get_mut(&place).ok_or(DisksError::NoPlace { place })?;
@@ -121,14 +121,14 @@ impl Guard {
         assert!(slot.power == Power::Active || leases == 0, "nobody is let to a disk that sleeps");
         slot.stay.set(to);
         slot.power = to;
-        // Leases of before stay those of a disk that is out, whatever becomes of its place.
+        // Old leases stay bound to the disk that is out, whatever happens in its place.
         if to == Power::Active || to.is_out() {
             slot.stay = Stay::new(place, &slot.root, slot.pacer.clone(), to);
         }
         Ok(())
     }
 
-    /// Lets somebody to the files of a disk that is active, and touches none of them.
+    /// Grants a lease of an active disk, without touching any file.
     ///
     /// # Errors
     /// When it is not active ([`DisksError::Asleep`]), or there is no such place.
@@ -148,7 +148,7 @@ impl Guard {
 }
 
 impl Slot {
-    /// The guard has one of its own.
+    /// Returns the number of leases; the guard itself holds one reference.
     fn leases(&self) -> usize {
         Arc::strong_count(&self.stay) - 1
     }
@@ -172,13 +172,13 @@ impl Stay {
 }
 
 impl Lease {
-    /// Whose files these are.
+    /// Place of the disk.
     #[must_use]
     pub fn place(&self) -> PlaceId {
         self.0.place
     }
 
-    /// Refuses what would be done to a disk that is not active any more.
+    /// Returns an error if the disk is not active any more.
     pub(crate) fn hold(&self) -> Result<()> {
         let power = self.0.power();
         if power == Power::Active {

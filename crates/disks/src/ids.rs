@@ -1,5 +1,5 @@
-//! Which disk: by the place that it is in, since a disk may be changed and its place is not; and
-//! which disks are woken together.
+//! Ids of disks and groups. A disk is identified by its place, since a disk may be replaced but its
+//! place stays.
 
 use std::fmt;
 
@@ -16,19 +16,19 @@ macro_rules! id {
         pub struct $name(u32);
 
         impl $name {
-            /// The one with this number, counted from zero.
+            /// Creates an id from a number, counted from zero.
             #[must_use]
             pub const fn new(number: u32) -> Self {
                 Self(number)
             }
 
-            /// Its number.
+            /// Returns the number.
             #[must_use]
             pub const fn get(self) -> u32 {
                 self.0
             }
 
-            /// Its number, to index a slice with.
+            /// Returns the number as an index into a slice.
             #[must_use]
             pub const fn as_usize(self) -> usize {
                 self.0 as usize
@@ -44,10 +44,10 @@ macro_rules! id {
 }
 
 id!(
-    /// Where a disk is put in: one bay of a rack or of a shelf.
+    /// The place of a disk: one bay of a rack or of a shelf.
     PlaceId
 );
 id!(
-    /// Disks that are turned up and down together (Pelican, OSDI 2014, section 2.2).
+    /// A group of disks that spin up and down together (Pelican, OSDI 2014, section 2.2).
     GroupId
 );

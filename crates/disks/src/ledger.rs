@@ -1,8 +1,8 @@
-//! The ledger of wakes: who woke which disk, when and why.
+//! The ledger of spin-ups: which disk was spun up, when and why.
 //!
-//! What people who let disks sleep ask for first, and what no tool tells them. Kept at hand: for
-//! each disk and group its totals over its life, by cause, its last wake and its last day by hours;
-//! of all of them the last wakes. The rest is in the ledger's file ([`LedgerFile`]).
+//! Operators of spun-down disks ask for this first, and no other tool records it. In memory: for
+//! each disk and group its totals over its life by cause, its last spin-up, and its last day by
+//! hours; and the most recent spin-ups of all. The rest is in the ledger's file ([`LedgerFile`]).
 
 mod file;
 mod hours;
@@ -16,7 +16,7 @@ use crate::{CauseKind, GroupId, PlaceId, Wake};
 pub use file::{LedgerFile, Reloaded};
 pub use totals::Totals;
 
-/// Who woke which disk.
+/// A ledger of spin-ups.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     places: BTreeMap<PlaceId, Totals>,
@@ -26,14 +26,14 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Nothing was woken yet.
+    /// Creates an empty ledger.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Disks were woken. Wakes come in the order of their time; one that does not, since somebody
-    /// set the clock back, counts for the latest hour that is known.
+    /// Records a spin-up. Records come in order of time. One that does not, because the clock was
+    /// set back, counts for the latest known hour.
     pub fn note(&mut self, wake: Wake) {
         for place in &wake.places {
             self.places.entry(*place).or_default().note(wake.at, wake.cause);
@@ -47,46 +47,46 @@ impl Ledger {
         self.recent.push_back(wake);
     }
 
-    /// A disk was replaced: its place begins a life of its own.
+    /// Records that a disk was replaced: the totals of its place start again.
     pub fn replaced(&mut self, place: PlaceId) {
         self.places.remove(&place);
     }
 
-    /// The latest start of its owner that it knows of; 0 when it knows of none.
+    /// Returns the latest start of its owner that was recorded; 0 if none was.
     #[must_use]
     pub const fn start(&self) -> u64 {
         self.start
     }
 
-    /// The totals of a disk.
+    /// Returns the totals of a disk.
     #[must_use]
     pub fn of(&self, place: PlaceId) -> Option<&Totals> {
         self.places.get(&place)
     }
 
-    /// The totals of a group.
+    /// Returns the totals of a group.
     #[must_use]
     pub fn of_group(&self, group: GroupId) -> Option<&Totals> {
         self.groups.get(&group)
     }
 
-    /// The totals of all disks that were ever woken, in the order of their places.
+    /// Returns the totals of all disks that were ever spun up, in order of place.
     pub fn places(&self) -> impl Iterator<Item = (PlaceId, &Totals)> {
         self.places.iter().map(|(&place, totals)| (place, totals))
     }
 
-    /// The totals of all groups that were ever woken, in their order.
+    /// Returns the totals of all groups that were ever spun up, in order.
     pub fn groups(&self) -> impl Iterator<Item = (GroupId, &Totals)> {
         self.groups.iter().map(|(&group, totals)| (group, totals))
     }
 
-    /// Spin-ups of all disks, by this kind of cause.
+    /// Returns the spin-ups of all disks by this kind of cause.
     #[must_use]
     pub fn spin_ups_by(&self, kind: CauseKind) -> u64 {
         self.places.values().map(|totals| totals.by(kind)).sum()
     }
 
-    /// The last wakes, the latest first.
+    /// Returns the most recent spin-ups, newest first.
     pub fn recent(&self) -> impl Iterator<Item = &Wake> {
         self.recent.iter().rev()
     }

@@ -1,22 +1,23 @@
-//! Disks that mostly sleep: what they may do, who woke them, and the only way to their files.
+//! Disks that are mostly spun down: their power states, why they were spun up, and the only access
+//! to their files.
 //!
 //! ```text
 //!            a driver (of a rack, of tomes)
-//!     turns it up and down |        | reads and writes
+//!       spins up and down  |        | reads and writes
 //!                          v        v
 //!      Backend          Ledger    Guard ---> Lease ---> DiskFile
-//!      a real disk,     who woke  what power each disk has; nothing of one
-//!      or a simulated   it, and   that sleeps is opened, and none is put
-//!      one              its day   down while somebody has it open
+//!      a real disk,     spin-ups  power state of each disk; nothing of one
+//!      or a simulated   and why,  that sleeps is opened, and none is spun
+//!      one              by day    down while somebody has it open
 //! ```
 //!
-//! After Pelican (OSDI 2014, section 3): disks were spun up by programs that only looked at them,
-//! so every access to a disk that was put down was refused. Here that is the [`Guard`]; the wakes
-//! that it cannot refuse, those of other programs, are found by [`Backend::observe`] and noted with
-//! the others in the [`Ledger`].
+//! After Pelican (OSDI 2014, section 3): programs that merely inspected disks spun them up, so
+//! every access to a spun-down disk was refused. Here the [`Guard`] does that. External spin-ups,
+//! which it cannot prevent, are detected by [`Backend::observe`] and recorded with the others in
+//! the [`Ledger`].
 //!
-//! What this is not: it decides nothing over time. Which disks turn when is a controller's, which
-//! is told of the [`Power`] that its driver gives them.
+//! This crate makes no decisions over time. Which disks spin when is decided by a controller, which
+//! learns of the [`Power`] that its driver sets.
 
 pub mod backend;
 mod error;

@@ -1,14 +1,14 @@
-//! Real disks of Linux: SATA, or whatever takes ATA commands by SCSI.
+//! Real disks on Linux: SATA, or anything that takes ATA commands over SCSI.
 //!
 //! ```text
 //! LinuxDisks --Command--> SgIo --ATA PASS-THROUGH (16)--> the device --sense--> registers
-//!      '------ where that does not get through ------> smartctl, for what is only asked
+//!      '------ where that does not get through ------> smartctl, for queries only
 //! ```
 //!
-//! Tested against recorded sense data and recorded JSON: no machine that the project is built on
-//! has a disk that may be put down. What it does not do: it formats nothing, it sets no timers of a
-//! disk's own (switch them off: they know nothing of the archive), and it does not have a disk
-//! stand still at power-up, which its firmware or its controller may not survive.
+//! Tested against recorded sense data and recorded JSON: no machine that builds the project has a
+//! disk that may be spun down. It does not format, and it sets no timers of a disk's own (switch
+//! them off: they know nothing of the archive). It also does not configure power-up in standby,
+//! which the firmware or the controller may not survive.
 
 mod ata;
 mod sectors;
@@ -28,22 +28,22 @@ use crate::{Backend, DisksError, Health, Observed, PlaceId, Result};
 use ata::{Command, Registers};
 use sg_io::{Carrier, Refusal, SgIo};
 
-/// Where a disk is, for Linux.
+/// Device and mount point of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinuxDisk {
-    /// Its device, by a name that stays: below `/dev/disk/by-id` or `/dev/disk/by-path`.
+    /// Its device, by a stable name: below `/dev/disk/by-id` or `/dev/disk/by-path`.
     pub device: PathBuf,
-    /// Where `/etc/fstab` mounts it, which `mount` and `umount` are told; none when nothing is to
-    /// be mounted.
+    /// Its mount point in `/etc/fstab`, passed to `mount` and `umount`; none if nothing is to be
+    /// mounted.
     #[serde(default)]
     pub mount: Option<PathBuf>,
-    /// What `smartctl` calls its kind (`-d`), for disks that our commands do not get through to.
+    /// Its device type for `smartctl` (`-d`), for disks that our commands do not get through to.
     #[serde(default)]
     pub smartctl: Option<String>,
 }
 
-/// Disks of this machine.
+/// The disks of this machine.
 #[derive(Debug)]
 pub struct LinuxDisks {
     disks: BTreeMap<PlaceId, LinuxDisk>,
@@ -51,7 +51,7 @@ pub struct LinuxDisks {
 }
 
 impl LinuxDisks {
-    /// Asks none of them anything yet.
+    /// Creates the backend without querying any disk.
     #[must_use]
     pub fn new(disks: BTreeMap<PlaceId, LinuxDisk>) -> Self {
         Self { disks, carrier: Box::new(SgIo) }
@@ -70,12 +70,12 @@ impl LinuxDisks {
         Ok(self.carrier.carry(&disk.device, command, sector)?.registers())
     }
 
-    /// What has to be done, and nothing read.
+    /// Sends a command that reads no data.
     fn order(&self, disk: &LinuxDisk, command: Command) -> Result<Option<Registers>> {
         self.send(disk, command, &mut [0; 512])?.map_err(|refusal| refusal.of(&disk.device))
     }
 
-    /// What it is, which a disk knows without turning.
+    /// Reads the identification, which does not spin up the disk.
     fn identity(&self, disk: &LinuxDisk) -> Result<sectors::Sector> {
         let mut sector = [0; 512];
         let asked = self.send(disk, Command::Identify, &mut sector)?;
@@ -83,7 +83,7 @@ impl LinuxDisks {
         Ok(sector)
     }
 
-    /// Whether it turns; asked of `smartctl` when our command does not get through.
+    /// Queries the power state; uses `smartctl` if our command does not get through.
     fn look(&self, disk: &LinuxDisk) -> Result<(Observed, Option<Health>)> {
         match self.send(disk, Command::CheckPowerMode, &mut [0; 512])? {
             Ok(Some(registers)) => match ata::turns(registers.count) {
@@ -101,11 +101,11 @@ impl LinuxDisks {
         }
     }
 
-    /// What a disk that turns says of itself.
+    /// Queries the health of a spinning disk.
     fn tell(&self, disk: &LinuxDisk) -> Result<Health> {
         let mut health = sectors::identity(&self.identity(disk)?);
         let mut sector = [0; 512];
-        // A disk may have no SMART, or have it switched off.
+        // A disk may lack SMART, or have it disabled.
         if let Ok(_registers) = self.send(disk, Command::SmartData, &mut sector)? {
             sectors::add_counts(&mut health, &sector);
         }
@@ -150,7 +150,7 @@ impl Backend for LinuxDisks {
     fn observe(&self, place: PlaceId) -> Result<Observed> {
         match self.look(self.disk(place)?) {
             Ok((observed, _)) => Ok(observed),
-            // A disk that was pulled out takes its device with it.
+            // The device node of an unplugged disk disappears.
             Err(DisksError::NoDevice { device, .. }) if !device.exists() => Ok(Observed::Absent),
             Err(error) => Err(error),
         }
@@ -188,7 +188,7 @@ fn device(disk: &LinuxDisk, reason: String) -> DisksError {
     DisksError::Device { device: disk.device.clone(), reason }
 }
 
-/// Runs `mount` or `umount`, which need what `/etc/fstab` says.
+/// Runs `mount` or `umount`, which look up the rest in `/etc/fstab`.
 fn run(disk: &LinuxDisk, program: &str) -> Result<Duration> {
     let Some(mount) = &disk.mount else { return Ok(Duration::ZERO) };
     let failed = |reason: String| device(disk, format!("{program} {}: {reason}", mount.display()));

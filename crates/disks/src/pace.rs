@@ -1,14 +1,14 @@
-//! How long disks that are directories would take to read: reads of their files return no sooner.
+//! Simulates the read speed of disks that are directories: reads of their files return no sooner.
 //!
 //! ```text
-//! read, what is ahead --> seek, unless the head stands there --> bytes, one after the other
-//!                      '--------- of each open file -----------------------------------'
+//! read, prefetched bytes --> seek, unless the head is there --> bytes, sequentially
+//!                      '--------- for each open file --------------------------'
 //! ```
 //!
-//! What was asked for ahead comes while others are read, as from a disk, and comes once: what an
-//! open file has read is in memory. Opened again it is read again, though the system that has the
-//! directories may have kept it. Not here: writes, and two files of a disk that are read at the
-//! same time, of which each has a head of its own.
+//! Prefetched bytes arrive while others are read, as from a disk, and only once: what an open file
+//! has read stays in memory. After reopening it is read again, although the host may have it in its
+//! page cache. Not modeled: writes, and concurrent reads of two files of a disk, each of which has
+//! a head of its own.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{PACED_AHEAD_BYTES, PACED_RUNS_MAX};
 
-/// How fast a disk reads.
+/// Read speed of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// Until its head is at another place.
+    /// Seek time.
     pub seek: Duration,
-    /// What it reads from there on.
+    /// Transfer rate after the seek.
     pub bytes_per_second: ByteCount,
 }
 
@@ -42,7 +42,7 @@ impl Pace {
     }
 }
 
-/// Has reads wait as long as a disk takes. Clones are the same.
+/// Delays reads as long as a disk would take. Clones are equivalent.
 #[derive(Clone)]
 pub struct Pacer {
     pace: Pace,
@@ -50,7 +50,7 @@ pub struct Pacer {
     turned: Arc<(Mutex<()>, Condvar)>,
 }
 
-/// An open file, and what of it a disk would have read by when.
+/// An open file, and when a disk would have read which parts of it.
 #[derive(Debug)]
 pub(crate) struct Paced {
     pacer: Pacer,
@@ -59,17 +59,17 @@ pub(crate) struct Paced {
 
 #[derive(Debug)]
 struct State {
-    /// When the disk has read all that it was asked for.
+    /// When the disk has read everything that was requested.
     free: Instant,
-    /// Where its head is then.
+    /// Position of its head then.
     head: Option<u64>,
-    /// What was asked for, in that order.
+    /// Requested ranges, in order.
     runs: Vec<Run>,
-    /// What comes next is asked for ahead.
+    /// Whether it reads ahead.
     in_order: bool,
 }
 
-/// Bytes that are read one after the other.
+/// A range of bytes that is read sequentially.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     from: u64,
@@ -78,7 +78,7 @@ struct Run {
 }
 
 impl Pacer {
-    /// Reads take so long by this clock.
+    /// Creates a pacer that uses this clock.
     #[must_use]
     pub fn new(clock: Clock, pace: Pace) -> Self {
         let turned = Arc::<(Mutex<()>, Condvar)>::default();
@@ -91,7 +91,7 @@ impl Pacer {
         Self { pace, clock, turned }
     }
 
-    /// For a file that was just opened.
+    /// Creates the state of a file that was just opened.
     pub(crate) fn file(&self) -> Paced {
         let state =
             State { free: self.clock.passed(), head: None, runs: Vec::new(), in_order: false };
@@ -120,18 +120,18 @@ impl fmt::Debug for Pacer {
 }
 
 impl Paced {
-    /// The disk is asked for bytes that nobody waits for yet.
+    /// Prefetches bytes.
     pub(crate) fn ahead(&self, from: u64, bytes: u64) {
         let now = self.pacer.clock.passed();
         self.lock().ready(self.pacer.pace, now, from, from.saturating_add(bytes));
     }
 
-    /// From now on the disk is asked for what comes next while somebody reads.
+    /// Enables read-ahead.
     pub(crate) fn read_in_order(&self) {
         self.lock().in_order = true;
     }
 
-    /// Returns when the disk has read these bytes.
+    /// Blocks until the disk has read these bytes.
     pub(crate) fn read(&self, from: u64, bytes: u64) {
         let now = self.pacer.clock.passed();
         let until = from.saturating_add(bytes);
@@ -145,7 +145,7 @@ impl Paced {
 }
 
 impl State {
-    /// When these bytes are read; what of them nobody asked for is asked for.
+    /// Returns when these bytes have been read; requests those that were not.
     fn ready(&mut self, pace: Pace, now: Instant, from: u64, until: u64) -> Instant {
         let (mut at, mut ready) = (from, now);
         while at < until {
@@ -160,7 +160,7 @@ impl State {
         ready
     }
 
-    /// The same, and what comes next is asked for if that was wanted.
+    /// Like `ready`, and reads ahead if enabled.
     fn read(&mut self, pace: Pace, now: Instant, from: u64, until: u64) -> Instant {
         let ready = self.ready(pace, now, from, until);
         if self.in_order {
@@ -173,7 +173,7 @@ impl State {
         self.runs.iter().copied().find(|run| (run.from..run.until).contains(&at))
     }
 
-    /// Where the next bytes are that were asked for already.
+    /// Returns where the next requested bytes begin.
     fn next_known(&self, at: u64) -> u64 {
         let after = self.runs.iter().map(|run| run.from).filter(|from| *from > at);
         after.min().unwrap_or(u64::MAX)
@@ -185,7 +185,7 @@ impl State {
         self.free = begins + pace.transfer(until - from);
         self.head = Some(until);
         if self.runs.len() == PACED_RUNS_MAX {
-            // What is out of memory is read again.
+            // A range that is dropped from memory is read again.
             self.runs.remove(0);
         }
         let run = Run { from, until, begins };
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(state.ready(PACE, at(1), 10_000, 20_000), at(14));
         assert_eq!(state.ready(PACE, at(40), 20_000, 30_000), at(40), "it is here");
         assert_eq!(state.ready(PACE, at(41), 50_000, 60_000), at(54));
-        // Beyond it the head stands already, and behind what comes before it.
+        // The head is already at the end of the range, so there is no seek.
         assert_eq!(state.ready(PACE, at(42), 55_000, 61_000), at(55));
         assert_eq!(state.ready(PACE, at(60), 5_000, 11_000), at(69), "5 kB are new");
     }

@@ -1,10 +1,10 @@
-//! What a disk may be doing, and what that takes of power.
+//! Power states of a disk, and their power draw.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a disk does, as whoever drives it knows.
+/// Power state of a disk, as its driver knows it.
 ///
 /// ```text
 ///            +-----------------------------------+
@@ -13,32 +13,32 @@ use serde::{Deserialize, Serialize};
 ///            |           |            |            |
 ///            +-----------+------+-----+------------+
 ///                               v
-///                   Failed, Absent, Unclean --> Standby, when it was replaced or looked at
+///                Failed, Absent, Unclean --> Standby, when it was replaced or checked
 /// ```
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Power {
-    /// Its platters stand still; its electronics answer.
+    /// Its platters do not spin; its electronics respond.
     #[default]
     Standby,
-    /// It was told to turn, and is not ready: turning up, or being mounted.
+    /// Commanded to spin up and not ready: spinning up, or being mounted.
     SpinningUp,
-    /// It turns, is mounted, and may be read and written.
+    /// It spins, is mounted, and may be read and written.
     Active,
-    /// Nobody uses it any more; it is being unmounted and put down.
+    /// Not in use any more; being unmounted and spun down.
     Unmounting,
     /// It was given up.
     Failed,
     /// Nothing is in its place.
     Absent,
-    /// It lost power while it was used, as when a tray's fuse trips: to be looked at before use.
+    /// It lost power while in use, for example when a tray's fuse blew: must be checked before use.
     Unclean,
 }
 
 impl Power {
-    /// Every one, in the order of the picture.
+    /// All states, in the order of the picture.
     pub const ALL: [Self; 7] = [
         Self::Standby,
         Self::SpinningUp,
@@ -49,7 +49,7 @@ impl Power {
         Self::Unclean,
     ];
 
-    /// Whether its platters turn or may turn, so that it takes its share of power and cooling.
+    /// Whether its platters spin or may spin, so that it takes its share of power and cooling.
     #[must_use]
     pub const fn turns(self) -> bool {
         match self {
@@ -58,7 +58,7 @@ impl Power {
         }
     }
 
-    /// Whether it is out of use until somebody does something about it.
+    /// Whether it is out of use until somebody intervenes.
     #[must_use]
     pub const fn is_out(self) -> bool {
         match self {
@@ -67,12 +67,12 @@ impl Power {
         }
     }
 
-    /// Whether a disk may go from this to `next`; staying is no step.
+    /// Whether the transition to `next` is allowed; staying is not a transition.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match (self, next) {
             (Self::Standby, Self::SpinningUp)
-            // A spin-up that failed is tried again from standby.
+            // After a failed spin-up the next attempt starts from standby.
             | (Self::SpinningUp, Self::Active | Self::Standby)
             | (Self::Active, Self::Unmounting)
             | (Self::Unmounting | Self::Failed | Self::Absent | Self::Unclean, Self::Standby) => {
@@ -86,7 +86,7 @@ impl Power {
         self as u8 == other as u8
     }
 
-    /// Its name in outputs and in metrics.
+    /// Returns the name used in output and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,24 +107,24 @@ impl fmt::Display for Power {
     }
 }
 
-/// What a disk takes of power, in milliwatts: an estimate, since nothing here measures it.
+/// Power draw of a disk, in milliwatts: an estimate, since nothing here measures it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draw {
-    /// With its platters still and its electronics on.
+    /// With the platters stopped and the electronics on.
     pub standby_mw: u64,
-    /// While it turns up.
+    /// While it spins up.
     pub spinning_up_mw: u64,
-    /// While it turns.
+    /// While it spins.
     pub active_mw: u64,
 }
 
 impl Draw {
-    /// A disk of Pelican: 1,152 of them take 1.797 kW in standby, 10.85 kW turning and 24.80 kW
-    /// turning up (OSDI 2014, section 4, whose figures these are divided by its disks).
+    /// A disk of Pelican: 1,152 of them draw 1.797 kW in standby, 10.85 kW spinning and 24.80 kW
+    /// spinning up (OSDI 2014, section 4; its figures divided by its disks).
     pub const PELICAN: Self = Self { standby_mw: 1_560, spinning_up_mw: 21_530, active_mw: 9_420 };
 
-    /// What a disk takes, in milliwatts.
+    /// Returns the power draw of a state, in milliwatts.
     #[must_use]
     pub const fn of(self, power: Power) -> u64 {
         match power {

@@ -1,5 +1,5 @@
-//! Simulated disks: directories do not turn, so this says how long they would take and what would
-//! go wrong. Called simulated wherever it shows.
+//! Simulated disks: directories do not spin, so this models their delays and failures. Labeled as
+//! simulated wherever it shows.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Backend, DisksError, Health, Observed, Pace, PlaceId, Result, Times};
 
-/// What a simulated disk is made to do wrong.
+/// Fault injected into a simulated disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// It does not turn up so many times, and then does.
+    /// This many spin-ups fail, and then they succeed.
     SpinUpFails(u32),
-    /// It takes so much longer, once, to be mounted, before any scale.
+    /// The next mount takes this much longer, before scaling.
     Straggles(Duration),
-    /// It never turns again, and does not answer.
+    /// It never spins again, and does not respond.
     Dead,
-    /// It was pulled out.
+    /// It was unplugged.
     Pulled,
-    /// Another program wakes it.
+    /// Another program spins it up (external spin-up).
     ForeignWake,
-    /// Somebody put it right, or another one in.
+    /// It was repaired or replaced.
     Repaired,
 }
 
@@ -38,7 +38,7 @@ struct Disk {
     pulled: bool,
 }
 
-/// Disks whose times are drawn from a seed, each from a stream of its own.
+/// Disks with delays drawn from a seed, a stream per disk.
 #[derive(Debug)]
 pub struct Simulated {
     times: Times,
@@ -49,8 +49,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Disks that all stand still. Of the times that are drawn, so much is to be waited: with a
-    /// scale of zero nothing is.
+    /// Creates disks in standby. Delays are multiplied by `scale`; zero means none.
     #[must_use]
     pub fn new(
         places: impl IntoIterator<Item = PlaceId>,
@@ -62,15 +61,15 @@ impl Simulated {
         Self { times, scale, seed, pace: None, disks: Mutex::new(disks) }
     }
 
-    /// The same disks, which read no faster than this, at the same scale. Without it they are as
-    /// fast as their directories.
+    /// Limits the read speed to this pace, at the same scale. Otherwise the disks are as fast as
+    /// their directories.
     #[must_use]
     pub fn with_pace(mut self, pace: Pace) -> Self {
         self.pace = Some(pace);
         self
     }
 
-    /// Makes a disk do something wrong, from now on.
+    /// Injects a fault into a disk.
     ///
     /// # Errors
     /// When there is no such place.
@@ -91,7 +90,7 @@ impl Simulated {
         })
     }
 
-    /// Adds a place with a disk that stands still; one that is there already stays as it is.
+    /// Adds a place with a disk in standby; an existing one stays as it is.
     pub fn add(&self, place: PlaceId) {
         self.lock().entry(place).or_insert_with(|| Disk::new(self.seed, place));
     }

@@ -1,21 +1,22 @@
-//! The count of starts, as it is written.
+//! A start count, as it is stored.
 
 use serde::{Deserialize, Serialize};
 
-/// How often something has started. It is written twice, `[12,12]`, so that a damaged digit is not
-/// taken for another count: by counts an older copy is known, and a wrong one would be reported.
+/// How often something has started. Stored twice, `[12,12]`, so that a damaged digit is not taken
+/// for another count: counts are used to detect older copies, and a wrong one would cause a false
+/// report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "[u64; 2]", into = "[u64; 2]")]
 pub struct StartCount(u64);
 
 impl StartCount {
-    /// From its number.
+    /// Creates a count.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0

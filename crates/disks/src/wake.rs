@@ -1,4 +1,4 @@
-//! Why a disk was woken: every spin-up has a cause.
+//! Spin-ups and their causes.
 
 use std::fmt;
 
@@ -7,30 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GroupId, PlaceId};
 
-/// Why disks were woken.
+/// Why disks were spun up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// Somebody reads; the number of the operation that came first.
+    /// A client reads; the id of the first operation.
     Request(u64),
-    /// Something is written that waited elsewhere; the number of the operation that came first.
+    /// Staged data is written; the id of the first operation.
     Write(u64),
-    /// Something is removed; the number of the operation that came first.
+    /// Something is removed; the id of the first operation.
     Delete(u64),
-    /// What was on a disk that failed is made again.
+    /// The content of a failed disk is rebuilt.
     Rebuild,
-    /// What is on it is checked.
+    /// Its content is verified.
     Scrub,
-    /// It is looked at for the first time since the start.
+    /// It is initialized for the first time since the start.
     Init,
-    /// None of ours: another program woke it, and it was found turning.
+    /// External: another program spun it up, and it was found spinning.
     Foreign,
-    /// What was written there is read back by whoever wrote it, and compared; the number of the
-    /// operation that came first.
+    /// Written data is read back by its writer and compared; the id of the first operation.
     Verify(u64),
 }
 
-/// A cause without its number.
+/// A cause without its operation id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is the cause of its name")]
@@ -46,7 +45,7 @@ pub enum CauseKind {
 }
 
 impl CauseKind {
-    /// Every one, in the order of their names here.
+    /// All kinds, in the order of declaration.
     pub const ALL: [Self; 8] = [
         Self::Request,
         Self::Write,
@@ -58,7 +57,7 @@ impl CauseKind {
         Self::Verify,
     ];
 
-    /// Its name in outputs, metrics and the ledger.
+    /// Returns the name used in output, metrics and the ledger.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,7 +80,7 @@ impl fmt::Display for CauseKind {
 }
 
 impl Cause {
-    /// Which kind of cause.
+    /// Returns the kind of cause.
     #[must_use]
     pub const fn kind(self) -> CauseKind {
         match self {
@@ -113,17 +112,17 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Disks that were woken together, each of them one spin-up.
+/// A record of disks that were spun up together, each counting as one spin-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wake {
-    /// When they were told to turn, or were found turning.
+    /// When they were commanded to spin up, or were found spinning.
     pub at: UnixTime,
-    /// The group that was woken; none when single disks were.
+    /// The group that was spun up; none for single disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupId>,
-    /// The disks that were woken, each once.
+    /// The disks, each listed once.
     pub places: Vec<PlaceId>,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }

@@ -1,13 +1,13 @@
-//! How many events a second the controller of Pelican's rack takes, with a day of reads at several
-//! rates, queues of several lengths and the orders of both policies (batches by how far they may be
-//! pushed back).
+//! Throughput of the controller of Pelican's rack in events per second, for a day of reads at
+//! several rates, with several queue lengths and the orders of both policies (batches with several
+//! reordering bounds).
 //!
 //! ```text
 //! cargo run --release -p fulgurite-rack --example events [-- --json]
 //! ```
 //!
-//! The disks around it are as simple as can be: up after 14 s, down after 1 s, a read takes 0.65 s.
-//! Their agenda is part of what is timed, so the controller is faster than the figure.
+//! The simulated disks are trivial: up after 14 s, down after 1 s, a read takes 0.65 s. Their event
+//! queue is part of the measured time, so the controller is faster than the figure.
 
 #![expect(
     clippy::disallowed_methods,
@@ -83,14 +83,14 @@ fn main() {
     }
 }
 
-/// Seconds that this process had a processor, in billionths as Linux counts them.
+/// Returns the CPU time of this process in seconds; Linux reports nanoseconds.
 fn processor_s() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let spent = text.split_ascii_whitespace().next().and_then(|spent| spent.parse::<f64>().ok());
     spent.unwrap_or(f64::NAN) / 1e9
 }
 
-/// A day of reads; how many events it took.
+/// Simulates a day of reads. Returns the number of events.
 fn day(rack: &mut Rack, rate: f64) -> u64 {
     let mut random = Seed::new(1).child(b"reads").stream();
     let mut agenda = BinaryHeap::from([Reverse((Instant::ZERO, 0, Happening::Read))]);

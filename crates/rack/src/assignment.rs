@@ -1,5 +1,5 @@
-//! Which place is in which group, and which group in which class. Values only: made by
-//! [`crate::solve()`], proved by [`crate::check()`].
+//! Assigns places to groups, and groups to classes. Plain values: created by [`crate::solve()`],
+//! proved by [`crate::check()`].
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClassId, Error, GroupId, Members, PlaceId, Shape};
 
-/// Groups and classes of a rack. Disks of a group spin together; of the groups of a class one spins
-/// at a time; classes know nothing of each other (Pelican, section 2.2.2).
+/// Groups and classes of a rack. The disks of a group spin together, and one group of each class
+/// spins at a time. Classes are independent (Pelican, section 2.2.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     groups: Vec<Group>,
@@ -16,7 +16,7 @@ pub struct Assignment {
     of: Vec<Seat>,
 }
 
-/// Where a place sits.
+/// The group and position of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
     /// Its group.
@@ -32,8 +32,8 @@ struct Group {
     sets: Vec<Vec<PlaceId>>,
 }
 
-/// An assignment as it is kept in a file: of each place, lowest first, its group; of each group its
-/// class.
+/// An assignment as stored in a file: the group of each place, lowest first, and the class of each
+/// group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -44,7 +44,7 @@ pub struct Table {
 }
 
 impl Assignment {
-    /// The assignment that a table says, for a rack of this shape. It is not proved by that: see
+    /// Creates the assignment of a table for a rack of this shape. This does not prove it: see
     /// [`crate::check()`].
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Assignment {
         Ok(Self { groups, classes, of })
     }
 
-    /// The assignment as it is kept.
+    /// Returns the assignment as stored.
     #[must_use]
     pub fn to_table(&self) -> Table {
         Table {
@@ -99,7 +99,7 @@ impl Assignment {
 
     /// All groups, lowest first.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupId> + use<> {
-        // Groups are no more than places, which fit.
+        // There are no more groups than places, and those fit.
         (0..u32::try_from(self.groups.len()).unwrap_or(u32::MAX)).map(GroupId::new)
     }
 
@@ -114,7 +114,7 @@ impl Assignment {
         self.of.len()
     }
 
-    /// Where a place sits.
+    /// Returns the group and position of a place.
     ///
     /// # Panics
     /// If the rack has no such place.
@@ -132,8 +132,8 @@ impl Assignment {
         &self.groups[group.as_usize()].places
     }
 
-    /// The places of a group by the failure unit that it is spread over; each place alone if the
-    /// shape names none.
+    /// Returns the places of a group, divided by the failure unit that the group is spread over;
+    /// each place by itself if the shape names none.
     ///
     /// # Panics
     /// If the rack has no such group.

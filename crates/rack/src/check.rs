@@ -1,11 +1,11 @@
-//! The proof of an assignment: whatever groups spin, one of each class, no domain supplies more
+//! Proves an assignment: whichever groups spin, one of each class, no domain has to supply more
 //! disks than it can.
 //!
-//! Two ways, since who makes mistakes in one does not make them in the other. Classes choose
-//! freely, so the most disks of a domain that can spin at once are the sum over classes of the
-//! most that any one group of the class has in it. And where there are few enough legal states,
-//! each is gone through. Nothing here knows how an assignment was made. Pelican (OSDI 2014),
-//! section 2.2.2.
+//! This is done in two independent ways, so that a mistake in one does not repeat in the other.
+//! Classes choose freely, so the maximum number of disks of a domain that can spin at once is the
+//! sum over classes of the maximum that any one group of the class has in it. And if there are few
+//! enough legal states, all are enumerated. Nothing here depends on how an assignment was made.
+//! Pelican (OSDI 2014), section 2.2.2.
 
 use std::collections::BTreeSet;
 
@@ -13,49 +13,50 @@ use crate::limits::STATES_MAX;
 use crate::shape::{Domain, Kind, Shape, Shared};
 use crate::{Assignment, Error, GroupId, PlaceId};
 
-/// What was proved of an assignment.
+/// Result of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// Places.
+    /// Number of places.
     pub places: usize,
-    /// Groups.
+    /// Number of groups.
     pub groups: usize,
-    /// Places of the smallest group and of the largest.
+    /// Sizes of the smallest and the largest group.
     pub group_size: (usize, usize),
-    /// Classes.
+    /// Number of classes.
     pub classes: usize,
-    /// Disks that can spin at once at most.
+    /// Maximum number of disks that can spin at once.
     pub spinning_most: usize,
-    /// Pairs of groups of which each disk of one exceeds some domain together with the other.
+    /// Pairs of groups in which every disk of either, together with the other group, exceeds some
+    /// domain.
     pub colliding_pairs: u64,
-    /// Pairs of groups that may spin together as far as they alone are concerned.
+    /// Pairs of groups that may spin together as far as only they are concerned.
     pub disjoint_pairs: u64,
-    /// All other pairs: some disks collide, some do not.
+    /// All other pairs: some disks collide and some do not.
     pub partial_pairs: u64,
-    /// Legal states of the rack with one group of each class spinning.
+    /// Number of legal states of the rack with one group of each class spinning.
     pub states: u128,
-    /// Whether each of these states was gone through.
+    /// Whether all of these states were enumerated.
     pub is_enumerated: bool,
-    /// Of each kind of domain what it is asked for.
+    /// Use of each kind of domain.
     pub domains: Vec<DomainUse>,
-    /// Of each kind of failure unit what its failure takes.
+    /// For each kind of failure unit, what a failure takes.
     pub units: Vec<UnitUse>,
 }
 
-/// What a kind of domain is asked for.
+/// Use of a kind of domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainUse {
     /// The resource.
     pub name: String,
     /// Whether its capacity may be exceeded.
     pub kind: Kind,
-    /// How many domains there are.
+    /// Number of domains.
     pub count: usize,
     /// Disks of a domain that may spin at once.
     pub capacity: u32,
-    /// Disks of one domain that can spin at once, at most.
+    /// Maximum number of disks of one domain that can spin at once.
     pub most: u32,
-    /// Disks of one domain that are in one group, at most.
+    /// Maximum number of disks of one domain in one group.
     pub most_in_group: u32,
 }
 
@@ -64,18 +65,18 @@ pub struct DomainUse {
 pub struct UnitUse {
     /// The failure unit.
     pub name: String,
-    /// How many there are.
+    /// Number of units.
     pub count: usize,
-    /// Disks of one group that are in one unit: over all units that a group has disks in, the
-    /// fewest and the most.
+    /// Disks of one group in one unit: the minimum and the maximum over all units in which a group
+    /// has disks.
     pub in_group: (u32, u32),
 }
 
 /// Proves an assignment.
 ///
 /// # Errors
-/// When a hard domain could be asked for more than it supplies, or a group does not lie where it
-/// must. A soft domain that is exceeded is no error: the proof says it.
+/// When a hard domain could have to supply more than it can, or a group is not where it must be. An
+/// exceeded soft domain is no error; the proof reports it.
 pub fn check(shape: &Shape, assignment: &Assignment) -> Result<Proof, Error> {
     if assignment.place_count() != shape.place_count() {
         let (has, places) = (assignment.place_count(), shape.place_count());
@@ -123,7 +124,7 @@ pub fn check(shape: &Shape, assignment: &Assignment) -> Result<Proof, Error> {
     Ok(proof)
 }
 
-/// Every place is in the one group that it says.
+/// Checks that every place is in exactly the group and position that it is assigned to.
 fn check_partition(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     for group in assignment.groups() {
@@ -141,12 +142,12 @@ fn check_partition(shape: &Shape, assignment: &Assignment) -> Result<(), Error> 
     Err(Error::Misfit { what: format!("place {missing} is in no group") })
 }
 
-/// Which units some places are in.
+/// Returns the units that some places are in.
 fn lies_in(unit: &Shared, places: &[PlaceId]) -> BTreeSet<u32> {
     places.iter().map(|place| unit.of(*place)).collect()
 }
 
-/// Of each domain how many disks of a group are in it.
+/// Counts the disks of a group in each domain.
 fn counts(shared: &Shared, assignment: &Assignment, group: GroupId) -> Vec<u32> {
     let mut counts = vec![0; shared.count()];
     for place in assignment.places(group) {
@@ -198,7 +199,7 @@ fn unit_use(unit: &Shared, assignment: &Assignment) -> UnitUse {
     UnitUse { name: unit.name.clone(), count: unit.count(), in_group }
 }
 
-/// Goes through every legal state, from one to the next by one class.
+/// Enumerates every legal state, changing one class at a time.
 fn enumerate(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
     let hard = || shape.domains().iter().filter(|domain| domain.kind == Kind::Hard);
     let mut used: Vec<Vec<u32>> = hard().map(|domain| vec![0; domain.shared.count()]).collect();
@@ -248,8 +249,8 @@ fn spin<'a>(
     }
 }
 
-/// Counts pairs of groups by how many of their disks collide: a disk collides with a group if both
-/// together exceed a domain of the disk, of whichever kind.
+/// Counts pairs of groups by how many of their disks collide. A disk collides with a group if its
+/// own group and that one together exceed a domain of the disk, of whichever kind.
 fn count_pairs(shape: &Shape, assignment: &Assignment, proof: &mut Proof) {
     let uses: Vec<Vec<Vec<u32>>> = shape
         .domains()

@@ -1,19 +1,20 @@
-//! A queue in which what is due first comes first, and whose groups may wait for more to come.
+//! A queue ordered by deadline (earliest deadline first), in which groups may be made to wait so
+//! that more operations are batched.
 //!
 //! ```text
-//! the group that spins serves all it has; then the group of what is due first, as soon as the
-//! last moment has come at which all that waits can still have its first byte within `patience`:
+//! the spinning group serves all it has; then the group with the earliest deadline is next, from
+//! the last moment at which all that waits can still have its first byte within `patience`:
 //!
 //!   min over k of (wanted_k - sum over j <= k of (switch + bytes_j / pace)), in that order
 //!
-//! it is left sooner for what is promised at most half as late and would be too late, at the last
-//! moment, if leaving helps or the visit was worth its switch; and when it stayed too long
+//! it is left earlier for an operation that was promised at most half the time and would miss it,
+//! at the last moment, if leaving helps or the visit was worth its switch; or if it stayed too long
 //! ```
 //!
-//! What waits is late when its time is over: from then on, who has waited the largest share of what
-//! was promised comes first, so that nobody waits for ever, however much is due. A group whose
-//! disks were woken too often waits for its budget ([`crate::meter`]), but not with a rebuild of
-//! what is in danger.
+//! An operation past its deadline is late. From then on, the one that has waited the largest
+//! multiple of its promised time comes first, so that nobody starves, however much is due. A group
+//! whose disks were spun up too often waits for its budget ([`crate::meter`]), except for rebuilds
+//! of endangered data.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ use crate::order::Due;
 use crate::pace::Measured;
 use crate::queue::Waiting;
 
-/// When somebody looks at a queue, and what spins meanwhile.
+/// A view of a class for its queues: the time, the spinning group, and the measured pace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     pub(crate) now: Instant,
@@ -38,42 +39,42 @@ pub(crate) struct Look {
 /// A group that is up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
-    /// Its number in the class.
+    /// Its index in the class.
     pub(crate) number: usize,
-    /// Since when.
+    /// Since when it is up.
     pub(crate) since: Instant,
-    /// Nothing ran in it yet.
+    /// Whether nothing has run in it yet.
     pub(crate) is_fresh: bool,
 }
 
-/// What waits of one side of one class.
+/// The waiting operations of one side of one class.
 #[derive(Clone, Debug)]
 pub(crate) struct DueQueue {
     order: Due,
-    /// So many are half of what may wait: then nobody is made to wait on purpose.
+    /// Half of the queue limit. If this many wait, no operation is delayed for batching.
     half: usize,
     lanes: Vec<Lane>,
     len: usize,
     bytes: u64,
-    /// Operations that say when they are due.
+    /// Number of operations with an explicit deadline.
     dated: usize,
     next: u64,
 }
 
-/// What waits for one group.
+/// The waiting operations of one group.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// By when it is due, then in the order in which it came.
+    /// By deadline, then by arrival.
     waiting: BTreeMap<(Instant, u64), Waiting>,
     bytes: u64,
-    /// Those that are due soon; rebuilds; rebuilds that say when they are due.
+    /// Number of operations due soon, of rebuilds, and of rebuilds with a deadline.
     soon: usize,
     rebuilds: usize,
     dated_rebuilds: usize,
     room: Room,
 }
 
-/// Whether an operation may draw on the reserve of a budget.
+/// Whether an operation may use the reserve of a budget.
 pub(crate) fn is_soon(waiting: &Waiting) -> bool {
     waiting.op.due.is_some_and(|due| due.since(waiting.since) <= SOON)
 }
@@ -83,7 +84,7 @@ impl Lane {
         self.waiting.first_key_value().map(|((due, _), waiting)| (*due, waiting))
     }
 
-    /// From when on the group may be woken.
+    /// Returns when the group may be spun up.
     fn from(&self) -> Instant {
         if self.dated_rebuilds > 0 || (self.room.in_danger && self.rebuilds > 0) {
             Instant::ZERO
@@ -109,7 +110,7 @@ impl Lane {
 }
 
 impl DueQueue {
-    /// For a class of so many groups, in which at most `limit` wait.
+    /// Creates a queue for a class with this many groups, in which at most `limit` operations wait.
     pub(crate) fn new(groups: usize, limit: usize, order: Due) -> Self {
         let (half, lanes) = (limit / 2, vec![Lane::default(); groups]);
         Self { order, half, lanes, len: 0, bytes: 0, dated: 0, next: 0 }
@@ -127,7 +128,7 @@ impl DueQueue {
         self.lanes[group].room = room;
     }
 
-    /// All that waits, group by group, with the number of the group.
+    /// Iterates over all waiting operations, group by group, with the index of the group.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Waiting)> {
         let lanes = self.lanes.iter().enumerate();
         lanes.flat_map(|(number, lane)| lane.waiting.values().map(move |of| (number, of)))
@@ -145,17 +146,17 @@ impl DueQueue {
         lane.waiting.insert(key, waiting);
     }
 
-    /// The operation of a group that is due first.
+    /// Returns the operation of a group with the earliest deadline.
     pub(crate) fn head(&self, group: usize) -> Option<&Waiting> {
         self.lanes[group].head().map(|(_, waiting)| waiting)
     }
 
-    /// All operations of a group, in the order in which they are due.
+    /// Returns all operations of a group, by deadline.
     pub(crate) fn of(&self, group: usize) -> impl Iterator<Item = &Waiting> {
         self.lanes[group].waiting.values()
     }
 
-    /// Takes it.
+    /// Removes the operation of a group with the earliest deadline.
     pub(crate) fn pop(&mut self, group: usize) -> Option<Waiting> {
         let key = *self.lanes[group].waiting.first_key_value()?.0;
         self.take(group, key)
@@ -172,7 +173,7 @@ impl DueQueue {
         Some(waiting)
     }
 
-    /// Takes all operations of a group for which `is_over` holds, in their order.
+    /// Removes all operations of a group for which `is_over` holds, in order.
     pub(crate) fn remove(
         &mut self,
         group: usize,
@@ -184,7 +185,7 @@ impl DueQueue {
         over.into_iter().filter_map(|key| self.take(group, key)).for_each(&mut removed);
     }
 
-    /// The group that is to be served next; none if what waits can wait longer.
+    /// Returns the group to serve next; none if all that waits can wait longer.
     pub(crate) fn front(&self, look: &Look) -> Option<usize> {
         let Some(visit) = look.spinning.filter(|of| self.head(of.number).is_some()) else {
             let is_time = self.starts(look).is_some_and(|at| at <= look.now);
@@ -198,7 +199,7 @@ impl DueQueue {
         Some(other.unwrap_or(visit.number))
     }
 
-    /// When the next switch is to begin for what waits in groups that do not spin.
+    /// Returns when the next switch must begin for groups that do not spin.
     pub(crate) fn starts(&self, look: &Look) -> Option<Instant> {
         let spinning = look.spinning.map(|of| of.number);
         let others = self
@@ -227,13 +228,13 @@ impl DueQueue {
         next
     }
 
-    /// When its first byte is wanted.
+    /// Returns when its first byte is wanted.
     fn wanted(&self, due: Instant, waiting: &Waiting) -> Instant {
         let patient = waiting.since + self.order.patience;
         if due < patient { waiting.since } else { patient }
     }
 
-    /// The group that comes next, of those that may be woken or spin.
+    /// Returns the next group among those that may be spun up or are spinning.
     fn choose(&self, look: &Look) -> Option<usize> {
         let spinning = look.spinning.map(|of| of.number);
         let heads = self.lanes.iter().enumerate().filter_map(|(number, lane)| {
@@ -248,12 +249,12 @@ impl DueQueue {
             let promised = due.since(since).as_nanos().max(1);
             (u128::from(look.now.since(since).as_nanos()) << 32) / u128::from(promised)
         };
-        // The first of equals, as above.
+        // Ties go to the lowest index, as above.
         let most = heads.rev().max_by_key(|(_, due, since)| share(*due, *since));
         most.map(|(number, _, _)| number)
     }
 
-    /// Whether a group that has more is left for another.
+    /// Whether a group is left for another although it has more to do.
     fn is_left(&self, visit: &Visit, other: usize, is_long: bool, look: &Look) -> bool {
         let (lane, lane_of_other) = (&self.lanes[visit.number], &self.lanes[other]);
         let (Some((own_due, own)), Some((due, next))) = (lane.head(), lane_of_other.head()) else {
@@ -271,19 +272,19 @@ impl DueQueue {
         let switch = look.measured.switch();
         let rest = look.measured.time_of(ByteCount::new(lane.bytes));
         let is_late = look.now + switch + rest > due;
-        // Not before it has to be: what is done meanwhile needs no second visit.
+        // Not earlier than necessary: whatever is done meanwhile needs no second visit.
         let one = look.measured.time_of(own.op.bytes) + look.measured.time_of(next.op.bytes);
         let is_time = look.now + switch + switch + one > due;
         let helps = look.now + switch <= due || look.now >= visit.since + switch;
         is_tighter && is_late && is_time && helps
     }
 
-    /// When an operation is due.
+    /// Returns the deadline of an operation.
     fn due(&self, waiting: &Waiting) -> Instant {
         waiting.op.due.unwrap_or_else(|| waiting.since + self.order.usual)
     }
 
-    /// Counts once more, for who asserts it.
+    /// Recounts everything and asserts the counters.
     pub(crate) fn check(&self) {
         let (mut len, mut bytes, mut dated) = (0, 0, 0);
         for lane in &self.lanes {

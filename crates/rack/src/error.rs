@@ -1,35 +1,35 @@
-//! Why a rack cannot be as it is described.
+//! Errors of shapes and assignments.
 //!
-//! Not here: what becomes of an operation that cannot be done, which is no error of the controller
-//! but a command ([`crate::Refusal`]).
+//! An operation that cannot be done is not an error of the controller but a command
+//! ([`crate::Refusal`]).
 
 use fulgurite_units::{ErrorKind, settings};
 use thiserror::Error;
 
 use crate::GroupId;
 
-/// A shape that no rack can have, or an assignment that breaks its own rules.
+/// An impossible shape, or an assignment that breaks its own rules.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is no shape.
+    /// The text is not a shape.
     #[error("the shape of a rack cannot be read")]
     Syntax(#[source] settings::Error),
-    /// No rack of this name comes with the program.
+    /// There is no preset of this name.
     #[error("no rack is named \"{name}\"; there are {known}")]
     UnknownPreset {
         /// The name.
         name: String,
-        /// Names of those that there are.
+        /// Names of the presets.
         known: String,
     },
-    /// A key names no axis, or divides by nothing.
+    /// A key names no axis, or divides by zero.
     #[error(
         "\"{key}\" of {of} is no key; write the name of an axis, if need be with \"/ n\" or \
          \"% n\", such as \"d/2\""
     )]
     Key {
-        /// Whose key.
+        /// What the key belongs to.
         of: String,
         /// The key.
         key: String,
@@ -46,13 +46,13 @@ pub enum Error {
         /// The largest value allowed.
         max: u64,
     },
-    /// Two things have one name, or a place is there twice.
+    /// Two things have the same name, or a place is listed twice.
     #[error("{what} is there twice")]
     Twice {
         /// What.
         what: String,
     },
-    /// A field names a failure unit that there is not.
+    /// A field names an unknown failure unit.
     #[error("{field} names the failure unit \"{unit}\", which the shape does not have")]
     UnknownUnit {
         /// The field.
@@ -60,7 +60,7 @@ pub enum Error {
         /// The name.
         unit: String,
     },
-    /// Places do not divide into groups.
+    /// The places do not divide into groups.
     #[error(
         "{places} places{within} do not divide into groups of {size}; change the size of groups \
          or leave places out"
@@ -68,7 +68,7 @@ pub enum Error {
     Indivisible {
         /// How many places.
         places: usize,
-        /// Of which part of the rack.
+        /// The part of the rack.
         within: String,
         /// Places of a group.
         size: u32,
@@ -83,7 +83,7 @@ pub enum Error {
         domain: String,
         /// How many disks may spin.
         most: u64,
-        /// In which part of the rack.
+        /// The part of the rack.
         within: String,
         /// Places of a group.
         size: u32,
@@ -96,19 +96,19 @@ pub enum Error {
     Unsolved {
         /// Places of a group.
         size: u32,
-        /// In which part of the rack.
+        /// The part of the rack.
         within: String,
         /// How many places.
         places: usize,
-        /// How many groups were tried to spin together at most.
+        /// Maximum number of groups that were tried to spin together.
         classes: u32,
-        /// The resource that the last try took too much of.
+        /// The resource that the last attempt exceeded.
         domain: String,
     },
-    /// An assignment that leaves places out, or has them twice, or is of another rack.
+    /// An assignment that omits places, has them twice, or is of another rack.
     #[error("the assignment does not fit the shape: {what}")]
     Misfit {
-        /// How.
+        /// Description of the mismatch.
         what: String,
     },
     /// Too many disks of a resource's domain could spin at once.
@@ -123,23 +123,23 @@ pub enum Error {
         index: u32,
         /// Disks that could spin at once.
         most: u32,
-        /// What it is made for.
+        /// Its capacity.
         capacity: u32,
     },
-    /// A group does not lie as the shape asks for.
+    /// A group is not where the shape requires it.
     #[error("group {group} lies in {count} of {unit}, but must lie in one")]
     Straddles {
         /// The group.
         group: GroupId,
         /// The failure unit.
         unit: String,
-        /// How many of them it lies in.
+        /// How many of these units it lies in.
         count: usize,
     },
 }
 
 impl Error {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,4 +1,4 @@
-//! What the controller is told and what it decides.
+//! Events and commands of the controller.
 
 use fulgurite_units::{ByteCount, Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -13,21 +13,21 @@ pub enum OpKind {
     Read,
     /// A blob is written.
     Write,
-    /// What is not wanted any more is removed.
+    /// Unwanted stacks are removed.
     Delete,
-    /// The disks of a group are mounted and looked at for the first time since a start: before
-    /// anything else is done in the group (Pelican, section 3).
+    /// Initialization: the disks of a group are mounted and checked for the first time since a
+    /// start, before anything else is done in the group (Pelican, section 3).
     Init,
-    /// Lost stacks are made anew.
+    /// Lost stacks are rebuilt.
     Rebuild,
-    /// Stacks are read to see whether they still can be.
+    /// Stacks are read to check that they still can be.
     Scrub,
-    /// Whoever wrote a blob reads it back.
+    /// A blob is read back by its writer.
     Verify,
 }
 
 impl OpKind {
-    /// Which of the two queues it waits in.
+    /// Returns the queue that it waits in.
     #[must_use]
     pub const fn side(self) -> Side {
         match self {
@@ -38,7 +38,7 @@ impl OpKind {
 }
 
 impl OpKind {
-    /// Why disks spin up for an operation of this kind, for who keeps a ledger.
+    /// Returns why disks spin up for an operation of this kind, for the ledger.
     #[must_use]
     pub const fn cause(self, op: OpId) -> Cause {
         match self {
@@ -57,52 +57,53 @@ impl OpKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// Somebody waits.
+    /// A client waits.
     Client,
-    /// Nobody does: rebuilds and scrubs.
+    /// No client waits: rebuilds and scrubs.
     Background,
 }
 
-/// Something to be done in one group.
+/// An operation in one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Op {
-    /// Its number.
+    /// Its id.
     pub id: OpId,
-    /// Where.
+    /// The group.
     pub group: GroupId,
-    /// What.
+    /// The kind of operation.
     pub kind: OpKind,
-    /// Bytes of blobs that it reads or writes: what it takes of a turn.
+    /// Bytes of blobs that it reads or writes, as its cost for the scheduler.
     pub bytes: ByteCount,
     /// Disks of the group that it can use: those with stacks of its blob, or all.
     pub members: Members,
-    /// How many of them are enough (k for a read; none for one that takes what there is).
+    /// How many of them are enough: k for a read, zero for an operation that takes whatever disks
+    /// there are.
     pub enough: u32,
-    /// When it is due, if somebody was promised a time: the whole of it, not its first byte.
+    /// Its deadline, if a time was promised: for all of it, not for its first byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Instant>,
 }
 
-/// Several disks at once.
+/// A part of the rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// One disk.
     Place(PlaceId),
-    /// A failure unit: which kind, in the order of the shape, and which of them.
+    /// A failure unit: its kind, by position in the shape, and its index.
     Unit {
         /// Position among [`crate::Shape::units`].
         kind: u32,
-        /// Which one.
+        /// Index of the unit.
         index: u32,
     },
-    /// A domain: which kind, in the order of the shape, and which of them. A fan that stopped, a
-    /// fuse that tripped.
+    /// A domain: its kind, by position in the shape, and its index. For example a stopped fan or a
+    /// blown fuse.
     Domain {
         /// Position among [`crate::Shape::domains`].
         kind: u32,
-        /// Which one.
+        /// Index of the domain.
         index: u32,
     },
 }
@@ -111,76 +112,76 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// They stand still, or cannot be told: dead, pulled out, without power, behind a server or a
-    /// tray that failed. Nothing of them spins.
+    /// They do not spin, or cannot be reached: dead, unplugged, without power, behind a failed
+    /// server or tray.
     Gone,
-    /// They must not spin any more, and have to be put down at once: a fan stopped, or the disk is
-    /// another one than was there.
+    /// They must not spin any more and are to be spun down at once: a fan stopped, or the disk is
+    /// not the one that was there.
     Barred,
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
-    /// Something is to be done.
+    /// An operation is requested.
     Submit {
-        /// What.
+        /// The operation.
         op: Op,
     },
     /// A disk that was to be spun up spins, and is mounted.
     Up {
-        /// Which.
+        /// The disk.
         place: PlaceId,
     },
-    /// A disk that was to be spun up did not, and stands still.
+    /// A disk that was to be spun up failed to, and does not spin.
     UpFailed {
-        /// Which.
+        /// The disk.
         place: PlaceId,
     },
-    /// A disk that was to be put down stands still, unmounted.
+    /// A disk that was to be spun down has stopped, and is unmounted.
     Down {
-        /// Which.
+        /// The disk.
         place: PlaceId,
     },
-    /// A disk that was to be put down spins on.
+    /// A disk that was to be spun down still spins.
     DownFailed {
-        /// Which.
+        /// The disk.
         place: PlaceId,
     },
-    /// A disk spins that was not to: somebody woke it.
+    /// A disk spins that was not commanded to (external spin-up).
     Woken {
-        /// Which.
+        /// The disk.
         place: PlaceId,
     },
-    /// What was to be run is done, with success or without: that is for its driver to know.
+    /// A running operation has ended. Whether it succeeded is the driver's concern.
     Done {
-        /// Which operation.
+        /// The operation.
         op: OpId,
     },
-    /// Disks are lost. Whatever ran on them is answered with `Done` all the same.
+    /// Disks are lost. Operations running on them still end with `Done`.
     Lost {
-        /// Which.
+        /// The part.
         part: Part,
-        /// How.
+        /// How they are lost.
         loss: Loss,
     },
-    /// Disks are back, or others are in their places; they stand still.
+    /// Disks are back, or were replaced; they do not spin.
     Back {
-        /// Which.
+        /// The part.
         part: Part,
     },
     /// Time passed.
     Timer,
 }
 
-/// Why an operation is not done.
+/// Why an operation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// Too much waits; it may come again then.
+    /// Too much waits; try again later.
     Busy {
-        /// When there will be room, as far as can be told.
+        /// Estimate of when there will be room.
         retry_after: Duration,
     },
     /// Fewer of its disks can be used than are enough. [`crate::Rack::away`] names those that
@@ -194,53 +195,53 @@ pub enum Refusal {
     },
 }
 
-/// What shall be done. A later order to a disk replaces an earlier one, of which no answer is to
-/// come any more; nor does one of a disk that was lost meanwhile.
+/// A command. A later command to a disk replaces an earlier one, which is then not answered any
+/// more. Neither is a command to a disk that was lost meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
     /// Spin a disk up and mount it. Answered with `Up` or `UpFailed`.
     SpinUp {
-        /// Which.
+        /// The disk.
         place: PlaceId,
-        /// The operation for which its group spins; with its kind the cause
+        /// The operation for which its group spins; with its kind it gives the cause
         /// ([`OpKind::cause`]).
         op: OpId,
         /// What that operation does.
         kind: OpKind,
     },
-    /// Unmount a disk and put it down. Answered with `Down` or `DownFailed`.
+    /// Unmount a disk and spin it down. Answered with `Down` or `DownFailed`.
     SpinDown {
-        /// Which.
+        /// The disk.
         place: PlaceId,
     },
-    /// Do an operation, now. Answered with `Done`.
+    /// Run an operation now. Answered with `Done`.
     Run {
-        /// Which.
+        /// The operation.
         op: OpId,
         /// Disks of its group that spin.
         up: Members,
     },
-    /// An operation is not done.
+    /// Refuse an operation.
     Refuse {
-        /// Which.
+        /// The operation.
         op: OpId,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A group has fewer disks than before: what lies in it has lost redundancy.
+    /// A group has fewer disks than before: its blobs have lost redundancy.
     Alarm {
         /// Which group.
         group: GroupId,
         /// How many of its disks are away.
         away: u32,
     },
-    /// Disks of a group are woken though their budget of spin-ups is used up: by a first look, or a
-    /// rebuild of what is in danger.
+    /// Disks of a group are spun up although their budget of spin-ups is used up, for an
+    /// initialization or a rebuild of endangered data.
     Overdrawn {
         /// Which group.
         group: GroupId,
-        /// For what.
+        /// The kind of operation.
         kind: OpKind,
     },
 }

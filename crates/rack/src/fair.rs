@@ -1,10 +1,10 @@
-//! Whose turn it is: clients, or rebuilds and scrubs.
+//! Fair sharing between clients and background work (rebuilds and scrubs).
 //!
-//! Weighted fair queuing by virtual time: time that a side had its turn, by its weight. Each switch
-//! of groups costs ten seconds and more, so the turn goes over only when a side is ahead by a whole
-//! turn. A side of which nothing waited gets no credit for that time but one turn for clients, so
-//! that who comes to an idle rack is served next. Pelican (OSDI 2014), section 2.2.3, rate
-//! limiting; the virtual time of its reference 6.
+//! Weighted fair queuing by virtual time: the time a side had its turn, divided by its weight. Each
+//! switch of groups costs ten seconds or more, so the turn changes only when one side is ahead by a
+//! whole turn (hysteresis). An idle side gets no credit for its idle time, except that clients get
+//! one turn, so that a client of an idle rack is served next. Pelican (OSDI 2014), section 2.2.3,
+//! rate limiting; the virtual time of its reference 6.
 
 use fulgurite_units::{Duration, Instant, Ratio};
 
@@ -23,13 +23,13 @@ pub(crate) struct Fair {
 #[derive(Clone, Copy, Debug)]
 struct Account {
     virtual_ns: u64,
-    /// Thousandths of virtual time for one of time.
+    /// Virtual time per time, in thousandths.
     per_mille: u64,
 }
 
 impl Fair {
     pub(crate) fn new(background_share: Ratio, turn: Duration) -> Self {
-        // Halves count one to one; nobody is starved, whatever the share.
+        // Half a share counts one to one; the clamp prevents starvation.
         let account = |share: f64| {
             let factor = Duration::from_secs_f64(0.5 / share.clamp(0.001, 1.0) / 1e6);
             Account { virtual_ns: 0, per_mille: factor.as_nanos().max(1) }
@@ -43,12 +43,12 @@ impl Fair {
         }
     }
 
-    /// Whose turn it is.
+    /// Returns whose turn it is.
     pub(crate) const fn turn(&self) -> Side {
         self.turn
     }
 
-    /// Time passed in which the class worked for who has the turn, or for nobody.
+    /// Charges the time since the last call to the side whose turn it is, if the class was busy.
     pub(crate) fn charge(&mut self, now: Instant, is_busy: bool) {
         let elapsed = now.since(self.since).as_nanos();
         self.since = self.since.max(now);
@@ -61,7 +61,7 @@ impl Fair {
         }
     }
 
-    /// The first operation of a side came.
+    /// Handles the first operation of a side that was idle.
     pub(crate) fn wake(&mut self, side: Side) {
         match side {
             Side::Client => {

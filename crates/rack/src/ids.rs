@@ -1,5 +1,5 @@
-//! Numbers of classes and operations, and sets of the places of one group. Places and groups have
-//! their numbers in `disks`.
+//! Ids of classes and operations, and sets of places of one group. The ids of places and groups are
+//! in `disks`.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ macro_rules! number {
         pub struct $name($int);
 
         impl $name {
-            /// The one with this number.
+            /// Creates an id.
             #[must_use]
             pub const fn new(number: $int) -> Self {
                 Self(number)
             }
 
-            /// The number.
+            /// Returns the number.
             #[must_use]
             pub const fn get(self) -> $int {
                 self.0
@@ -37,37 +37,37 @@ macro_rules! number {
 }
 
 number!(
-    /// Groups of which one at a time may spin.
+    /// A class: groups of which one at a time may spin.
     ClassId,
     u32
 );
 number!(
-    /// An operation, numbered by its driver; never used twice.
+    /// An operation. Numbered by the driver; never reused.
     OpId,
     u64
 );
 
 impl ClassId {
-    /// The number, to index a slice with.
+    /// Returns the number as an index into a slice.
     #[must_use]
     pub const fn as_usize(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Some places of one group, by their positions among the group's places.
+/// A set of places of one group, as a bit for each position in the group.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Members(u64);
 
 impl Members {
-    /// None of them.
+    /// The empty set.
     pub const NONE: Self = Self(0);
     /// The most places a group can have.
     pub const MOST: usize = 64;
 
-    /// The first `count` of them.
+    /// Returns the first `count` places.
     ///
     /// # Panics
     /// If there are more than a group can have.
@@ -95,7 +95,7 @@ impl Members {
         position < Self::MOST && self.0 >> position & 1 == 1
     }
 
-    /// These and the one at this position.
+    /// Returns the set with this position added.
     ///
     /// # Panics
     /// If no group has such a position.
@@ -105,7 +105,7 @@ impl Members {
         Self(self.0 | 1 << position)
     }
 
-    /// These without the one at this position.
+    /// Returns the set with this position removed.
     ///
     /// # Panics
     /// If no group has such a position.
@@ -115,19 +115,19 @@ impl Members {
         Self(self.0 & !(1 << position))
     }
 
-    /// Those that are among both.
+    /// Returns the intersection.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those that are among either.
+    /// Returns the union.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Their positions, lowest first.
+    /// Returns their positions, lowest first.
     pub fn positions(self) -> impl Iterator<Item = usize> {
         (0..Self::MOST).filter(move |position| self.contains(*position))
     }

@@ -1,7 +1,7 @@
-//! What must hold after every event. A violation is a bug of this crate, or of a driver that
-//! answers what it was not asked; so each is an assertion.
+//! Invariants that hold after every event. A violation is a bug of this crate, or of a driver that
+//! answers commands it was not given, so each is an assertion.
 //!
-//! Each rule is worked out once more from places and operations alone.
+//! Each invariant is recomputed from places and operations alone.
 
 use crate::event::{OpKind, Side};
 use crate::line::Line;
@@ -21,7 +21,7 @@ impl Rack {
         }
     }
 
-    /// Groups know what their disks do.
+    /// Checks that groups agree with the states of their disks.
     fn check_groups(&self) {
         for (id, group) in (0..).map(GroupId::new).zip(&self.groups) {
             let those = |is: &dyn Fn(usize) -> bool| -> Members {
@@ -66,8 +66,8 @@ impl Rack {
         );
     }
 
-    /// Nobody is pushed back further than may be, in the order in which each group was asked; or
-    /// each is where it is due.
+    /// Checks that no operation is pushed back beyond its bound and that each group is served in
+    /// order, or that each operation is at its deadline.
     fn check_queues(&self, class: &Class) {
         for (line, limit) in [
             (&class.client, self.policy.client_queue),

@@ -1,19 +1,19 @@
-//! Keys of domains and failure units: which disks share one, as a sum over coordinates.
+//! Keys of domains and failure units: expressions on coordinates that say which disks share one.
 //!
-//! A key is a list of parts such as `x`, `d/2` or `z % 4`; disks whose parts are all equal share
-//! the thing. Not here: what is shared.
+//! A key is a list of parts such as `x`, `d/2` or `z % 4`; disks for which all parts are equal
+//! share it. Not here: what is shared.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// A direction in which places are counted.
+/// An axis along which places are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
     /// Its name, which keys use.
     pub name: String,
-    /// Positions along it.
+    /// Number of positions along it.
     pub size: u32,
 }
 
@@ -26,13 +26,13 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The value of this part at a place.
+    /// Returns the value of this part at a place.
     pub(crate) fn at(self, coordinates: &[u32]) -> u32 {
         let value = coordinates[self.axis] / self.divisor;
         self.modulus.map_or(value, |modulus| value % modulus)
     }
 
-    /// Reads `axis`, `axis / n`, `axis % n` or `axis / n % n`.
+    /// Parses `axis`, `axis / n`, `axis % n` or `axis / n % n`.
     pub(crate) fn parse(text: &str, axes: &[Axis], of: &str) -> Result<Self, Error> {
         let fail = || Error::Key { of: of.to_owned(), key: text.to_owned() };
         let number = |text: &str| text.trim().parse::<u32>().ok().filter(|&n| n > 0);

@@ -1,4 +1,5 @@
-//! A rack of disks most of which sleep: which may spin together, and who waits for what.
+//! A rack of disks most of which are spun down: which may spin together, and which operation is
+//! next.
 //!
 //! ```text
 //! Shape (TOML) --solve--> Assignment --check--> Proof     places, domains; groups, classes
@@ -8,10 +9,10 @@
 //!   Done, Lost, Back                                            Refuse, Alarm
 //! ```
 //!
-//! The hardware supplies power, cooling and the rest to few of its disks at once; software must
-//! never ask for more (Pelican, OSDI 2014). A state machine without clock, thread or file
-//! ([`fulgurite_units::Controller`]): live racks and the twin drive the same one. What it is not:
-//! it knows no blobs, no bytes and no disks, only places. Design note 0026.
+//! The hardware supplies power, cooling and other resources to few of its disks at once, and the
+//! software must never exceed them (Pelican, OSDI 2014). The controller is a state machine without
+//! clock, thread or file ([`fulgurite_units::Controller`]); live racks and the twin drive the same
+//! one. It knows only places: no blobs, no bytes and no disks. Design note 0026.
 
 mod assignment;
 mod check;

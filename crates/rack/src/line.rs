@@ -1,4 +1,4 @@
-//! What waits of one side of one class, in whichever order the policy has.
+//! The waiting operations of one side of one class, in the order that the policy chooses.
 
 use fulgurite_units::{ByteCount, Instant};
 
@@ -10,12 +10,12 @@ use crate::order::Order;
 use crate::policy::Policy;
 use crate::queue::{Cost, Queue, Waiting};
 
-/// A queue, and which budget its groups have.
+/// A queue, with the budget of its groups.
 #[derive(Clone, Debug)]
 pub(crate) enum Line {
-    /// The paper's. A batch whose group has no room for a spin-up holds up those behind it.
+    /// The paper's order. A batch whose group has no budget for a spin-up blocks those behind it.
     Batches(Queue, Vec<Room>),
-    /// By what is due.
+    /// By deadline.
     Due(DueQueue),
 }
 
@@ -26,7 +26,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Of a class of so many groups; at most `limit` wait.
+    /// Creates a queue for a class with this many groups; at most `limit` operations wait.
     pub(crate) fn new(groups: usize, limit: usize, order: Order, policy: &Policy) -> Self {
         match order {
             Order::Batches => {
@@ -51,7 +51,7 @@ impl Line {
         }
     }
 
-    /// From when on the disks of a group may be woken.
+    /// Sets when the disks of a group may be spun up.
     pub(crate) fn set_room(&mut self, group: usize, room: Room) {
         match self {
             Self::Batches(_, rooms) => rooms[group] = room,
@@ -59,7 +59,8 @@ impl Line {
         }
     }
 
-    /// The group that is to be served next; none if nothing waits, or what waits is to wait.
+    /// Returns the group to serve next; none if nothing waits, or all that waits has to wait
+    /// longer.
     pub(crate) fn front(&self, look: &Look) -> Option<usize> {
         match self {
             Self::Batches(queue, rooms) => {
@@ -71,7 +72,7 @@ impl Line {
         }
     }
 
-    /// When it has to be looked at again, if nothing happens.
+    /// Returns when the queue has to be checked again if nothing happens.
     pub(crate) fn starts(&self, look: &Look) -> Option<Instant> {
         match self {
             Self::Batches(queue, rooms) => {
@@ -82,7 +83,8 @@ impl Line {
         }
     }
 
-    /// The first operation of the group that is first, or of any group.
+    /// Returns the first operation of a group: with batches only of the front group, by deadline of
+    /// any.
     pub(crate) fn head(&self, group: usize) -> Option<&Waiting> {
         match self {
             Self::Batches(queue, _) => {
@@ -92,7 +94,7 @@ impl Line {
         }
     }
 
-    /// Takes it.
+    /// Removes that operation.
     pub(crate) fn pop(&mut self, group: usize) -> Option<Waiting> {
         match self {
             Self::Batches(queue, _) => queue.pop(),
@@ -107,7 +109,8 @@ impl Line {
         }
     }
 
-    /// Takes the first operation of a group, if it is ready and nobody is pushed back too far.
+    /// Removes the first operation of a group if it is ready and overtaking pushes nobody back too
+    /// far.
     pub(crate) fn ride(
         &mut self,
         group: usize,
@@ -124,7 +127,7 @@ impl Line {
         }
     }
 
-    /// All operations of a group.
+    /// Returns all operations of a group.
     pub(crate) fn of(&self, group: usize) -> Box<dyn Iterator<Item = &Waiting> + '_> {
         match self {
             Self::Batches(queue, _) => {
@@ -135,7 +138,7 @@ impl Line {
         }
     }
 
-    /// Takes all operations of a group for which `is_over` holds, in their order.
+    /// Removes all operations of a group for which `is_over` holds, in order.
     pub(crate) fn remove(
         &mut self,
         group: usize,
@@ -149,7 +152,7 @@ impl Line {
     }
 }
 
-/// From when on an operation may wake its group.
+/// Returns when an operation may spin up its group.
 fn from(waiting: &Waiting, room: Room) -> Instant {
     let is_danger = room.in_danger || waiting.op.due.is_some();
     if waiting.op.kind == OpKind::Rebuild && is_danger {

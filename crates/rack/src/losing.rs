@@ -1,9 +1,9 @@
-//! Disks that are lost, and those that are back.
+//! Handles disks that are lost, and disks that are back.
 //!
-//! A part of a rack is lost at once: a disk, the tray whose fuse tripped, a chassis, a server until
-//! the other has its trays, a column whose fan stopped. A place may be lost for several reasons and
-//! is back when the last is over. What can then not be done any more is refused at once, with how
-//! many disks there are; whoever keeps blobs rebuilds them.
+//! A whole part of a rack is lost at once: a disk, a tray whose fuse blew, a chassis, a server
+//! until the other one has taken over its trays, a column whose fan stopped. A place may be lost
+//! for several reasons, and is back when the last is over. Operations that are no longer possible
+//! are refused at once, with the number of usable disks. The layer that stores blobs rebuilds them.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,8 @@ impl Rack {
         classes.into_iter().for_each(|class| self.advance(class, out));
     }
 
-    /// A group has fewer disks: says so, and refuses what cannot be done with the others.
+    /// Handles a group that has fewer disks: raises an alarm, and refuses what the others cannot
+    /// do.
     pub(crate) fn lowered(&mut self, id: GroupId, out: &mut Outbox<Command>) {
         self.refresh_room(id);
         let group = &self.groups[id.as_usize()];
@@ -74,7 +75,7 @@ impl Rack {
         }
     }
 
-    /// A disk stands still, whatever it did.
+    /// Records that a disk does not spin, whatever state it was in.
     fn vanish(&mut self, place: PlaceId) {
         self.places.set(place, Motion::Still);
         self.stuck.retain(|stuck| *stuck != place);
@@ -82,7 +83,7 @@ impl Rack {
         self.groups[seat.group.as_usize()].still(seat.position);
     }
 
-    /// A disk that spins has to stop now.
+    /// Spins down a disk that must stop now.
     fn put_down(&mut self, place: PlaceId, out: &mut Outbox<Command>) {
         match self.places.spot(place).motion {
             Motion::Rising | Motion::Spinning => {

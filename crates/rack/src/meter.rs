@@ -1,41 +1,41 @@
-//! How often disks were woken, against what they may be: a bucket of tokens for each.
+//! Token buckets that limit how often each disk is spun up.
 //!
-//! A bucket holds an eighth of a day's spin-ups; the others drip into it over the day. So no 24
-//! hours have more than the budget, a rack that is hardly read waits for nothing, and one that is
-//! read all day has its spin-ups spread over it. A quarter of a bucket is kept for what is due
-//! soon. Kept as one time for each disk: when its bucket will be full again.
+//! A bucket holds an eighth of a day's spin-ups, and is refilled with the others over the day. So
+//! no 24 hours exceed the budget, a rack that is rarely read never waits, and one that is read all
+//! day has its spin-ups spread over it. A quarter of a bucket is reserved for operations due soon.
+//! The state is one time per disk: when its bucket will be full again.
 //!
-//! Not here: who may wake a disk all the same ([`crate::due`]).
+//! Not here: which operations may exceed the budget ([`crate::due`]).
 
 use fulgurite_units::{Duration, Instant};
 
 use crate::order::Budget;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Which part of a day's spin-ups may come at once.
+/// One part in this many of a day's spin-ups may come as a burst.
 const BURST: u32 = 8;
-/// Which part of those is kept for what is due soon.
+/// One part in this many of a burst is reserved for operations due soon.
 const RESERVE: u32 = 4;
 
-/// What a budget comes to.
+/// Parameters derived from a budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
-    /// Between two tokens.
+    /// Time between two tokens.
     every_ns: u64,
-    /// How far ahead of an even pace a disk may be.
+    /// How far ahead of the even rate a disk may be.
     ahead_ns: u64,
-    /// The same for those who leave the reserve alone.
+    /// The same without using the reserve.
     plain_ns: u64,
 }
 
-/// From when on a group may be woken.
+/// When a group may be spun up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// By anybody.
+    /// By any operation.
     pub(crate) plain: Instant,
-    /// By what is due soon.
+    /// By operations due soon.
     pub(crate) soon: Instant,
-    /// It has lost so many disks that a rebuild is waited for by nobody's budget.
+    /// Whether it has lost so many disks that a rebuild does not wait for the budget.
     pub(crate) in_danger: bool,
 }
 
@@ -53,18 +53,18 @@ impl Meter {
         }
     }
 
-    /// A disk is woken; `full` is when its bucket is full again.
+    /// Charges a spin-up; `full` is when the bucket of the disk is full again.
     pub(crate) fn charge(&self, full: &mut Instant, now: Instant) {
         *full = Instant::from_nanos((*full).max(now).as_nanos().saturating_add(self.every_ns));
     }
 
-    /// From when on a disk, or a group of which this is the latest of all disks, may be woken.
+    /// Returns when a disk may be spun up, or a group of which `full` is the latest of all disks.
     pub(crate) fn room(&self, full: Instant, in_danger: bool) -> Room {
         let from = |ahead| Instant::from_nanos(full.as_nanos().saturating_sub(ahead));
         Room { plain: from(self.plain_ns), soon: from(self.ahead_ns), in_danger }
     }
 
-    /// When a bucket is full again after wakes so long ago, the oldest first.
+    /// Returns when a bucket is full again after past spin-ups, given by age, oldest first.
     pub(crate) fn after(
         &self,
         now: Instant,

@@ -1,14 +1,16 @@
-//! Which disks of a group are woken: all of them, or as few as what waits can do with.
+//! Chooses which disks of a group are spun up: all of them, or as few as the waiting operations
+//! need.
 //!
 //! ```text
-//! waiting: a needs 2 of {0 1 2}     --> wake 1 2, and 3 only if one of them does not come up,
-//!          b needs 2 of {1 2 3}         or something comes meanwhile that needs it
+//! waiting: a needs 2 of {0 1 2}     --> spin up 1 2, and 3 only if one of them does not come up,
+//!          b needs 2 of {1 2 3}         or another operation arrives meanwhile that needs it
 //! ```
 //!
-//! Any k of the stacks of a blob are enough, so a read needs not all disks of its group (Pelican,
-//! section 4.7, names it and leaves it open). What it costs: stacks on disks that stand still are
-//! not looked at, and who needs another disk waits for that to come up. Whatever is no read takes
-//! all disks there are. Of equals, those that were woken least are taken, so that all wear alike.
+//! Any k of the stacks of a blob are enough, so a read does not need all disks of its group
+//! (Pelican, section 4.7, mentions this and leaves it open). The price: stacks on the other disks
+//! are not checked, and a read that needs another disk waits until it comes up. Operations other
+//! than reads take all disks there are. Ties go to the disks that were spun up least, so that all
+//! wear evenly.
 
 use fulgurite_units::{Instant, Outbox};
 
@@ -18,17 +20,17 @@ use crate::places::Motion;
 use crate::rack::Rack;
 use crate::{GroupId, Members, Op, Wakes};
 
-/// What came of asking for the disks that an operation lacks.
+/// Result of asking for the disks that an operation lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// There are none, or they were told to come up.
+    /// None are lacking, or they were commanded to spin up.
     Told,
-    /// They were woken too often: not in this turn.
+    /// They were spun up too often: not in this visit.
     Rests,
 }
 
 impl Rack {
-    /// Disks of a group that is about to be woken, for what waits there.
+    /// Returns the disks of a group to spin up for the operations waiting there.
     pub(crate) fn wanted(&self, id: GroupId) -> Members {
         let group = &self.groups[id.as_usize()];
         let all = Members::first(group.places.len());
@@ -50,7 +52,7 @@ impl Rack {
         fewest(&reads, may, woken)
     }
 
-    /// Tells disks to come up that an operation of the open group lacks.
+    /// Spins up the disks that an operation of the open group lacks.
     pub(crate) fn ask_for(&mut self, op: &Op, out: &mut Outbox<Command>) -> Asked {
         if self.policy.wakes == Wakes::All {
             return Asked::Told;
@@ -76,8 +78,8 @@ impl Rack {
         if !takes_all(op) && coming >= op.enough { Asked::Told } else { asked }
     }
 
-    /// Tells disks to come up that a read lacks which came for the group that spins or comes up and
-    /// is to be done in this turn: while others are served, not after them.
+    /// Spins up the disks that a newly arrived read lacks, if its group is up or coming up and the
+    /// read will be served in this visit. This overlaps with serving others.
     pub(crate) fn ask_ahead(&mut self, index: usize, op: &Op, out: &mut Outbox<Command>) {
         if self.policy.wakes == Wakes::All {
             return;
@@ -90,8 +92,7 @@ impl Rack {
         }
     }
 
-    /// Disks of an operation that stand still and could be told to come up, those that were woken
-    /// least first.
+    /// Returns the disks of an operation that do not spin and may be spun up, least used first.
     fn lacking(&self, op: &Op) -> Vec<usize> {
         let group = &self.groups[op.group.as_usize()];
         let moves = group.up.or(group.rising).or(group.blocked);
@@ -109,8 +110,7 @@ impl Rack {
         })
     }
 
-    /// Whether disks that an operation takes still come up, and it is not too long ago that they
-    /// were told.
+    /// Whether disks that an operation takes are still coming up, and were commanded recently.
     pub(crate) fn still_takes(&self, op: &Op) -> bool {
         let group = &self.groups[op.group.as_usize()];
         let is_patient = self.now < group.asked + self.policy.rise_limit;
@@ -120,8 +120,8 @@ impl Rack {
             && !group.rising.and(op.members).is_empty()
     }
 
-    /// Whether a group that comes up has enough for the first that waits, and need not wait for its
-    /// slowest disks.
+    /// Whether a group that is coming up has enough disks for the first waiting operation, so that
+    /// it need not wait for the slowest.
     pub(crate) fn is_enough(&self, index: usize, id: GroupId) -> bool {
         let (class, group) = (&self.classes[index], &self.groups[id.as_usize()]);
         let is_for_reads = self.policy.wakes != Wakes::All
@@ -132,15 +132,15 @@ impl Rack {
         is_for_reads && first().is_some_and(has)
     }
 
-    /// Whether a group has to be kept since disks of it come up that somebody lacked.
+    /// Whether a group must stay up because disks that were requested late are still coming up.
     pub(crate) fn is_awaited(&self, id: GroupId, since: Instant) -> bool {
         let group = &self.groups[id.as_usize()];
         !group.rising.and(group.late).is_empty()
             && self.now < since.max(group.asked) + self.patience()
     }
 
-    /// When a group is no longer to be kept for disks that were asked for after the others, or what
-    /// takes all disks no longer waits for them.
+    /// Returns when a group stops staying up for disks requested late, or when operations that take
+    /// all disks stop waiting for them.
     pub(crate) fn late_until(&self, id: GroupId) -> Option<Instant> {
         let group = &self.groups[id.as_usize()];
         let ends = [self.policy.rise_limit, self.patience()].map(|of| group.asked + of);
@@ -148,13 +148,13 @@ impl Rack {
     }
 }
 
-/// Whether an operation takes all disks that there are, and not only as many as are enough.
+/// Whether an operation takes all disks there are, rather than only as many as are enough.
 pub(crate) const fn takes_all(op: &Op) -> bool {
     !matches!(op.kind, OpKind::Read | OpKind::Verify) || op.enough == 0
 }
 
-/// Few disks that give each read enough of its own: the one that most of them lack, and so on. Of
-/// equals the one that was woken least.
+/// Greedily chooses few disks that give each read enough of its own: repeatedly the one that most
+/// reads lack. Ties go to the disk that was spun up least.
 fn fewest(reads: &[(Members, u32)], may: Members, woken: impl Fn(usize) -> u64) -> Members {
     let mut chosen = Members::NONE;
     loop {

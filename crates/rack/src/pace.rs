@@ -1,15 +1,15 @@
-//! How fast a class is, as measured: what its estimates are made of (Pelican, section 2.2.3: the
-//! time of each operation is estimated from the spin-ups and bytes before it).
+//! Measured speed of a class, the basis of its estimates (Pelican, section 2.2.3: the time of each
+//! operation is estimated from the spin-ups and bytes before it).
 
 use fulgurite_units::{ByteCount, Duration};
 
 use crate::limits::{OP_TIME_MIN, RETRY_MIN};
 use crate::shape::Pace;
 
-/// How much of a new value goes into the running mean: one part in so many.
+/// Weight of a new value in the moving average: one part in this many.
 const MEMORY: u64 = 8;
 
-/// Running means of one class.
+/// Moving averages of one class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     switch_ns: u64,
@@ -25,32 +25,33 @@ impl Measured {
         }
     }
 
-    /// How long it takes from the decision to bring a group up until it is.
+    /// Returns the time from the decision to bring a group up until it is up.
     pub(crate) const fn switch(&self) -> Duration {
         Duration::from_nanos(self.switch_ns)
     }
 
-    /// How long an operation of so many bytes takes in a group that spins.
+    /// Returns the time of an operation of this many bytes in a spinning group.
     pub(crate) fn time_of(&self, bytes: ByteCount) -> Duration {
         let ns = bytes.get().saturating_mul(self.ps_per_byte) / 1000;
         Duration::from_nanos(ns.max(OP_TIME_MIN.as_nanos()))
     }
 
-    /// A group took so long from the decision to bring it up.
+    /// Records how long a group took from the decision to bring it up.
     pub(crate) fn switched(&mut self, took: Duration) {
         self.switch_ns = mean(self.switch_ns, took.as_nanos());
     }
 
-    /// An operation of so many bytes took so long.
+    /// Records how long an operation of this many bytes took.
     pub(crate) fn served(&mut self, bytes: ByteCount, took: Duration) {
-        // Below a megabyte it is not bytes that take the time.
+        // Below a megabyte the time does not depend on the bytes.
         if bytes >= ByteCount::mib(1) {
             let ps = took.as_nanos().saturating_mul(1000) / bytes.get();
             self.ps_per_byte = mean(self.ps_per_byte, ps).max(1);
         }
     }
 
-    /// When a tenth of what waits will be done, and another may come.
+    /// Returns the time until a tenth of the waiting bytes will be done, so that there is room
+    /// again.
     pub(crate) fn retry_after(&self, waiting: ByteCount) -> Duration {
         let tenth = self.time_of(ByteCount::new(waiting.get() / 10));
         (tenth + Duration::from_nanos(self.switch_ns)).max(RETRY_MIN)

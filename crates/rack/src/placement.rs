@@ -1,29 +1,29 @@
-//! Which disks of a group a blob's stacks go to.
+//! Chooses the disks of a group for a blob's stacks.
 //!
-//! From each set (disks of the group that fail together, such as those of one chassis) the same
-//! number, those with the most room first: of Pelican's six sets of four disks three each, so that
-//! what is in one chassis is never more than may be lost (section 2.2.2). Where a set has too few
-//! disks left, those with the most room elsewhere stand in, and the blob is marked. Not here: which
-//! group; that is drawn, or chosen by what is read together.
+//! Each set (disks of the group that fail together, such as those of one chassis) gets the same
+//! number of stacks, on the disks with the most free space: three on each of Pelican's six sets of
+//! four disks, so that one chassis never holds more than may be lost (section 2.2.2). If a set has
+//! too few disks left, the disks with the most free space elsewhere are used, and the blob is
+//! marked. Not here: which group; that is drawn, or chosen by what is read together.
 
 use fulgurite_units::ByteCount;
 
 use crate::{Code, PlaceId};
 
-/// Where the stacks of a blob go, in the order of their numbers.
+/// Where the stacks of a blob go, in order of index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// The disks, one a stack.
+    /// The disks, one per stack.
     pub places: Vec<PlaceId>,
-    /// Whether the loss of all disks of any one set leaves enough stacks. If not, the blob is to be
-    /// laid anew when the set is whole again.
+    /// Whether enough stacks are left when all disks of any one set are lost. If not, the blob is
+    /// to be placed again when the set is complete.
     pub is_set_tolerant: bool,
 }
 
-/// Chooses disks for a blob of which each stack takes `stack` bytes. `spare` is the room on a disk,
-/// none if nothing may be written to it.
+/// Chooses disks for a blob with stacks of `stack` bytes. `spare` is the free space of a disk, none
+/// if it must not be written.
 ///
-/// None when fewer disks have the room than a blob has stacks.
+/// Returns none when fewer disks have the space than a blob has stacks.
 pub fn place(
     sets: &[Vec<PlaceId>],
     code: Code,
@@ -48,7 +48,7 @@ pub fn place(
         chosen[set] = even.min(disks.len());
         places.extend(disks.drain(..chosen[set]).map(|(_, place)| place));
     }
-    // What does not divide evenly goes to any set once, and what is lacking then anywhere.
+    // The remainder goes to each set at most once, and what is still missing anywhere.
     for most in [even + 1, usize::MAX] {
         while places.len() < width {
             let open = (0..sets.len()).filter(|set| chosen[*set] < most);

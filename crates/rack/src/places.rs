@@ -1,4 +1,4 @@
-//! Where each disk stands, what is lost of it, and how much each domain supplies now.
+//! The state of each disk, why it is lost, and how much each domain supplies now.
 //!
 //! ```text
 //!              SpinUp            Up                SpinDown           Down
@@ -7,9 +7,10 @@
 //!       '-----------------'                                     '- until then it counts
 //! ```
 //!
-//! Whatever is not still counts in each of its domains. That a group's disks may spin follows from
-//! the proof of its assignment; it is looked up here once more before each spin-up, for disks that
-//! do not obey, or are woken by others, are in no proof. Not here: when disks move.
+//! A disk counts in each of its domains unless it is still. The proof of the assignment already
+//! guarantees that a group's disks may spin. It is checked here again before each spin-up, because
+//! disks that do not obey or were spun up externally are in no proof. Not here: when disks change
+//! state.
 
 use fulgurite_units::Instant;
 
@@ -17,42 +18,42 @@ use crate::event::Part;
 use crate::shape::{Domain, Kind};
 use crate::{Assignment, PlaceId, Shape};
 
-/// What a disk does.
+/// The state of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Motion {
-    /// It stands still.
+    /// It does not spin.
     Still,
-    /// It was told to spin up.
+    /// It was commanded to spin up.
     Rising,
     /// It spins and is mounted.
     Spinning,
-    /// It was told to stop.
+    /// It was commanded to spin down.
     Sinking,
-    /// It spins though it was told to stop, until it is told again.
+    /// It still spins although it was commanded to spin down; it is commanded again.
     Stuck {
         /// When.
         again: Instant,
     },
 }
 
-/// A disk's place.
+/// State of a place and its disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     pub(crate) motion: Motion,
-    /// It spins since somebody else woke it: no domain was asked.
+    /// Whether it was spun up externally, without asking a domain.
     pub(crate) is_woken: bool,
-    /// Why it is lost: a bit each for itself, its units and its domains; those of
+    /// Why it is lost: a bit each for the disk itself, its units and its domains; those of
     /// [`crate::Loss::Gone`] in the lower half.
     lost: u128,
-    /// Attempts to spin it up in this turn that failed.
+    /// Failed attempts to spin it up in this visit.
     pub(crate) tries: u32,
-    /// Turns, or orders to stop, that failed in a row.
+    /// Visits, or commands to spin down, that failed in a row.
     pub(crate) failures: u32,
-    /// When it may be tried again.
+    /// When its backoff ends.
     pub(crate) rest_until: Option<Instant>,
-    /// How often it was told to spin up.
+    /// How often it was commanded to spin up.
     pub(crate) woken: u64,
-    /// When its bucket of spin-ups is full again ([`crate::meter`]).
+    /// When its token bucket of spin-ups is full again ([`crate::meter`]).
     pub(crate) full: Instant,
 }
 
@@ -60,9 +61,9 @@ pub(crate) struct Spot {
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     spots: Vec<Spot>,
-    /// Kinds of domains, hard and soft.
+    /// Use of each kind of domain, hard and soft.
     kinds: Vec<Supply>,
-    /// Kinds of failure units: members by index.
+    /// Members of each unit, by kind of failure unit.
     units: Vec<Vec<Vec<PlaceId>>>,
 }
 
@@ -72,7 +73,7 @@ struct Supply {
     used: Vec<u32>,
 }
 
-/// Half of the bits of what is lost.
+/// Half of the loss bits.
 const HALF: u32 = 64;
 
 impl Places {
@@ -113,7 +114,7 @@ impl Places {
         (0..).map(PlaceId::new).zip(&self.spots)
     }
 
-    /// The places of a part; none if there is no such part.
+    /// Returns the places of a part; none if there is no such part.
     pub(crate) fn of(&self, part: Part) -> Vec<PlaceId> {
         let at = |kind: u32| usize::try_from(kind).unwrap_or(usize::MAX);
         match part {
@@ -131,8 +132,8 @@ impl Places {
         }
     }
 
-    /// Whether all domains of a place supply one more disk. Soft ones are not asked: a rack whose
-    /// groups cannot keep them has to spin all the same.
+    /// Whether all hard domains of a place supply one more disk. Soft ones are ignored: a rack
+    /// whose groups have to exceed them must spin all the same.
     pub(crate) fn has_room(&self, place: PlaceId) -> bool {
         self.kinds.iter().all(|kind| {
             let used = kind.used[kind.domain.shared.of(place) as usize];
@@ -140,7 +141,7 @@ impl Places {
         })
     }
 
-    /// A disk moves from now on otherwise; what it takes of its domains follows.
+    /// Sets the state of a disk and updates the use of its domains.
     pub(crate) fn set(&mut self, place: PlaceId, motion: Motion) {
         let spot = &mut self.spots[place.as_usize()];
         let (was, is) = (spot.motion != Motion::Still, motion != Motion::Still);
@@ -155,7 +156,7 @@ impl Places {
         }
     }
 
-    /// A place is lost for one more reason; whether it was not lost before.
+    /// Adds a reason why a place is lost. Returns whether it was not lost before.
     pub(crate) fn lose(&mut self, place: PlaceId, part: Part, is_gone: bool) -> bool {
         let bit = bit(part);
         let spot = &mut self.spots[place.as_usize()];
@@ -164,7 +165,7 @@ impl Places {
         !was_lost
     }
 
-    /// A reason is over; whether there is none left, though there was.
+    /// Removes a reason. Returns whether the place was lost and is not any more.
     pub(crate) fn regain(&mut self, place: PlaceId, part: Part) -> bool {
         let bit = bit(part);
         let spot = &mut self.spots[place.as_usize()];
@@ -177,8 +178,8 @@ impl Places {
         is_back
     }
 
-    /// Asserts that domains count what moves, and that none supplies too much but to disks that
-    /// others woke.
+    /// Asserts that domains count the disks that are not still, and that no hard domain exceeds its
+    /// capacity except by external spin-ups.
     pub(crate) fn check(&self) {
         for kind in &self.kinds {
             let shared = &kind.domain.shared;
@@ -201,13 +202,13 @@ impl Spot {
         self.lost != 0
     }
 
-    /// Whether it may be told to spin up now, as far as it is concerned.
+    /// Whether the state of the disk itself allows a spin-up now.
     pub(crate) fn may_rise(&self, now: Instant) -> bool {
         !self.is_lost() && self.rest_until.is_none_or(|until| until <= now)
     }
 }
 
-/// The reason that a part is, of a shape with at most [`crate::limits::SHARED_MAX`] kinds of each.
+/// Returns the loss bit of a part. A shape has at most [`crate::limits::SHARED_MAX`] kinds of each.
 fn bit(part: Part) -> u128 {
     match part {
         Part::Place(_) => 1,
@@ -216,7 +217,7 @@ fn bit(part: Part) -> u128 {
     }
 }
 
-/// The groups of a rack as its scheduler sees them.
+/// Returns the index of each group in its class.
 pub(crate) fn class_numbers(assignment: &Assignment) -> Vec<usize> {
     let mut numbers = vec![0; assignment.groups().len()];
     for class in assignment.classes() {

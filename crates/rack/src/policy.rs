@@ -1,4 +1,4 @@
-//! How a rack decides: a value, so that one policy can be held against another.
+//! The policy of a rack, as a value, so that policies can be compared.
 
 use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
@@ -6,53 +6,53 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{BACKGROUND_QUEUE, CLIENT_QUEUE};
 use crate::order::{Budget, Due, Order, Wakes};
 
-/// What the scheduler of each class goes by.
+/// Parameters of the scheduler of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Whom a class serves next.
+    /// The order in which a class serves operations.
     pub order: Order,
-    /// Which disks of a group are woken for it.
+    /// Which disks of a group are spun up for its operations.
     pub wakes: Wakes,
-    /// How far others may push an operation back, against the order in which they came, in bytes of
-    /// operations (u); none, written `any`, for any distance. Nothing is first come, first served.
+    /// How far others may push an operation back from its place in arrival order, in bytes of
+    /// operations (u); none, written `any`, for any distance. Zero means first come, first served.
     #[serde(with = "any_or")]
     pub reach_bytes: Option<ByteCount>,
     /// The same in time, as estimated from the measured pace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach_time: Option<Duration>,
-    /// The share of rebuilds and scrubs where clients wait as well (w).
+    /// The share of background work while clients wait as well (w).
     pub background_share: Ratio,
-    /// How far one side may get ahead of the other before the turn goes over (H): a turn has to be
+    /// How far one side may get ahead of the other before the turn changes (H): a turn must be
     /// worth its switch.
     pub turn: Duration,
-    /// Operations of clients that may wait in a class.
+    /// Maximum number of client operations that wait in a class.
     pub client_queue: usize,
-    /// Rebuilds and scrubs that may wait in a class.
+    /// Maximum number of background operations that wait in a class.
     pub background_queue: usize,
-    /// Operations that run at once in the spinning group.
+    /// Maximum number of operations that run at once in the spinning group.
     pub at_once: usize,
-    /// Whether an operation that comes for the spinning group goes ahead of those of other groups,
-    /// as far as these may be pushed back, even if no other of its group waits.
+    /// Whether an operation for the spinning group goes ahead of other groups, as far as these may
+    /// be pushed back, even if no other of its group waits.
     pub joins_running: bool,
     /// Whether classes that share the unit in which groups lie spin up one after the other: in
-    /// Pelican's prototype a tray could supply one disk that spins up.
+    /// Pelican's prototype a tray could supply only one disk that spins up.
     pub spins_up_in_turn: bool,
-    /// When a group that nobody wants is put down; none to let it spin, as Pelican does.
+    /// After what time an idle group is spun down; none to let it spin, as Pelican does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Duration>,
     /// How long a disk may take to spin up before its group goes on without it.
     pub rise_limit: Duration,
-    /// How long the first look at a group may be put off while clients want others.
+    /// How long the initialization of a group may be delayed while clients want others.
     pub init_patience: Duration,
-    /// How often disks may be woken; none for any number.
+    /// Limit on spin-ups; none for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
 
 impl Policy {
-    /// The paper's (section 4.2), with the values that it leaves open as design note 0026 chose
-    /// them.
+    /// The paper's policy (section 4.2), with the values that it leaves open as design note 0026
+    /// chose them.
     #[must_use]
     pub fn pelican() -> Self {
         Self { order: Order::Batches, joins_running: false, ..Self::default() }
@@ -81,7 +81,7 @@ impl Default for Policy {
     }
 }
 
-/// A count of bytes, or `any`.
+/// Serializes a count of bytes, or `any`.
 mod any_or {
     use fulgurite_units::ByteCount;
     use serde::{Deserialize, Deserializer, Serialize as _, Serializer, de::Error as _};

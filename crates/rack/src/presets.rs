@@ -1,4 +1,4 @@
-//! Racks that come with the program, as the TOML files a user would write.
+//! Racks that come with the program, in TOML as a user would write them.
 
 use crate::{Error, Shape};
 
@@ -8,21 +8,21 @@ const ALL: [(&str, &str); 3] = [
     ("shelf", include_str!("../presets/shelf.toml")),
 ];
 
-/// Their names.
+/// Returns the names of the presets.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 
-/// The text of the one with this name.
+/// Returns the text of a preset.
 #[must_use]
 pub fn text(name: &str) -> Option<&'static str> {
     ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The one with this name.
+/// Returns the shape of a preset.
 ///
 /// # Errors
-/// When there is none.
+/// When there is none of this name.
 pub fn shape(name: &str) -> Result<Shape, Error> {
     let unknown = || Error::UnknownPreset {
         name: name.to_owned(),

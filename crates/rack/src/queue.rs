@@ -1,4 +1,4 @@
-//! A queue in which operations of one group come together, as far as others may be pushed back.
+//! A queue that batches operations of the same group, as far as others may be pushed back.
 //!
 //! ```text
 //! for an operation r of cost c (Pelican, section 2.2.3, with c for 1):
@@ -7,10 +7,10 @@
 //! o_i - t_i, how far i was pushed back and did not overtake itself, never exceeds u
 //! ```
 //!
-//! Kept as batches: what stands together of one group. All of a batch is pushed back as one, so
-//! what counts of it is the least that any of it can still be; an insertion looks at batches, not
-//! at operations, and takes no memory once the queue was as long before. Costs count in bytes and
-//! in time, each with its own u.
+//! Stored as batches: consecutive operations of one group. A batch is pushed back as a whole, so
+//! its slack is the minimum over its operations. An insertion examines batches rather than
+//! operations, and allocates nothing once the queue has been as long before. Costs are counted in
+//! bytes and in time, each with its own u.
 
 use std::collections::VecDeque;
 
@@ -19,12 +19,12 @@ use fulgurite_units::{ByteCount, Duration, Instant};
 use crate::Op;
 use crate::limits::{OP_BYTES_MIN, OP_TIME_MIN};
 
-/// No operation.
+/// Null index of a node.
 const NONE: u32 = u32::MAX;
-/// As far as anything can be pushed back: what "no limit" counts as.
+/// Stands for "no limit" on pushing back.
 const ANY: u64 = u64::MAX >> 1;
 
-/// Two costs of one operation.
+/// The cost of an operation in bytes and in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
     bytes: u64,
@@ -32,8 +32,8 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Of an operation of so many bytes that is estimated to take so long. Even one of no bytes
-    /// costs something, or it could overtake others for ever.
+    /// Creates the cost of an operation with this many bytes and this estimated time. Both have a
+    /// minimum, or an operation of no bytes could overtake others forever.
     pub(crate) fn new(bytes: ByteCount, time: Duration) -> Self {
         Self {
             bytes: bytes.max(OP_BYTES_MIN).get().min(1 << 50),
@@ -58,34 +58,35 @@ impl Cost {
     }
 }
 
-/// What waits of one side of one class.
+/// The waiting operations of one side of one class.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     /// How far an operation may be pushed back (u).
     reach: Cost,
     batches: VecDeque<Batch>,
-    /// The number of the first batch; they are numbered through, and those put in front go down.
+    /// Number of the first batch. Batches are numbered consecutively; those put in front count
+    /// down.
     first: i64,
-    /// Of each group of the class the number of its last batch.
+    /// For each group of the class, the number of its last batch.
     last_of: Vec<Option<i64>>,
     nodes: Vec<Node>,
-    /// The first node that is not in use.
+    /// Head of the list of free nodes.
     free: u32,
     len: usize,
     bytes: u64,
 }
 
-/// Operations of one group that stand together.
+/// Consecutive operations of one group.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
-    /// Its group's number in the class.
+    /// Index of its group in the class.
     group: usize,
     head: u32,
     tail: u32,
     cost: Cost,
-    /// By how much each of its operations may still be pushed back, at the least.
+    /// How far each of its operations may still be pushed back (minimum).
     slack: Cost,
-    /// By how much it was pushed back since it is there.
+    /// How far it has been pushed back since it was created.
     delay: Cost,
 }
 
@@ -94,13 +95,13 @@ struct Node {
     waiting: Waiting,
     next: u32,
     cost: Cost,
-    /// What it overtook when it came: t - o.
+    /// The cost of what it overtook when it arrived: t - o.
     advance: Cost,
-    /// The delay of its batch when it came.
+    /// The delay of its batch when it arrived.
     delay: Cost,
 }
 
-/// An operation that waits, and since when.
+/// A waiting operation, and when it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) op: Op,
@@ -114,7 +115,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// For a class of so many groups.
+    /// Creates a queue for a class with this many groups.
     pub(crate) fn new(groups: usize, bytes: Option<ByteCount>, time: Option<Duration>) -> Self {
         Self {
             reach: Cost {
@@ -131,24 +132,24 @@ impl Queue {
         }
     }
 
-    /// How many wait.
+    /// Number of waiting operations.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of all that wait.
+    /// Bytes of all waiting operations.
     pub(crate) const fn bytes(&self) -> ByteCount {
         ByteCount::new(self.bytes)
     }
 
-    /// The operation that is first, with its group's number in the class.
+    /// Returns the first operation, with the index of its group in the class.
     pub(crate) fn front(&self) -> Option<(usize, &Waiting)> {
         let batch = self.batches.front()?;
         Some((batch.group, &self.nodes[batch.head as usize].waiting))
     }
 
-    /// All that wait, first to last: the number of the group, the operation, and whether it was
-    /// pushed back no further than it may be (o - t <= u).
+    /// Iterates over the waiting operations in order: the index of the group, the operation, and
+    /// whether it was pushed back within its bound (o - t <= u).
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Waiting, bool)> {
         self.batches.iter().flat_map(move |batch| {
             let mut at = batch.head;
@@ -162,8 +163,8 @@ impl Queue {
         })
     }
 
-    /// Takes in an operation of the group with this number. `joins` is whether it may go ahead of
-    /// all, since its group spins.
+    /// Inserts an operation of a group. With `joins` it may go ahead of all others, since its group
+    /// spins.
     pub(crate) fn insert(&mut self, waiting: Waiting, group: usize, cost: Cost, joins: bool) {
         self.len += 1;
         self.bytes += waiting.op.bytes.get();
@@ -195,13 +196,13 @@ impl Queue {
         batch.slack = batch.slack.min(self.reach.plus(advance));
     }
 
-    /// Takes the first operation.
+    /// Removes the first operation.
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
         (!self.batches.is_empty()).then(|| self.take_head(0))
     }
 
-    /// Takes the first operation of a group out of the middle, if it is ready and all before it may
-    /// be pushed back by it.
+    /// Removes the first operation of a group from anywhere in the queue, if it is ready and all
+    /// before it may be pushed back by it.
     pub(crate) fn ride(
         &mut self,
         group: usize,
@@ -220,7 +221,7 @@ impl Queue {
         Some(self.take_head(at))
     }
 
-    /// Takes all operations of a group for which `is_over` holds, in their order.
+    /// Removes all operations of a group for which `is_over` holds, in order.
     pub(crate) fn remove(
         &mut self,
         group: usize,
@@ -244,7 +245,7 @@ impl Queue {
         }
     }
 
-    /// Takes out of a batch what is over; whether anything is left.
+    /// Removes the operations of a batch for which `is_over` holds. Returns whether any are left.
     fn filter(
         &mut self,
         batch: &mut Batch,
@@ -274,10 +275,11 @@ impl Queue {
         head != NONE
     }
 
-    /// What an operation of this cost overtakes if all batches from a position on are pushed back
-    /// by it; none if one of them may not be.
+    /// Returns the cost that an operation overtakes if all batches from a position on are pushed
+    /// back by it; none if one of them may not be.
     fn push_back_behind(&self, from: usize, cost: Cost) -> Option<Cost> {
-        // From the end, where batches are youngest or have waited longest: either way soon decided.
+        // Backwards: batches at the end are youngest or have waited longest, so a refusal shows
+        // early.
         let mut overtaken = Cost::default();
         for batch in self.batches.range(from..).rev() {
             if !cost.fits(batch.slack) {
@@ -295,12 +297,12 @@ impl Queue {
     fn append(&mut self, waiting: Waiting, group: usize, cost: Cost) {
         let batch = self.batch(waiting, group, cost, Cost::default());
         self.batches.push_back(batch);
-        // Queues are far shorter than the half of all numbers.
+        // Queues are far shorter than half the range of numbers.
         let behind = i64::try_from(self.batches.len()).unwrap_or(i64::MAX);
         self.last_of[group] = Some(self.first + behind - 1);
     }
 
-    /// A batch of one operation.
+    /// Creates a batch of one operation.
     fn batch(&mut self, waiting: Waiting, group: usize, cost: Cost, advance: Cost) -> Batch {
         let delay = Cost::default();
         let node = self.node(Node { waiting, next: NONE, cost, advance, delay });
@@ -325,7 +327,7 @@ impl Queue {
         waiting
     }
 
-    /// Takes out a batch of which nothing is left.
+    /// Removes an empty batch.
     fn drop_batch(&mut self, at: usize) {
         let group = self.batches[at].group;
         if at == 0 {

@@ -1,5 +1,5 @@
-//! The controller: events in, commands out. What happens to a group is in `switching`, what runs in
-//! it in `serving`, what is lost of it in `losing`.
+//! The controller: events in, commands out. `switching` changes the spinning group, `serving`
+//! chooses what runs in it, `losing` handles lost disks.
 
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox};
 use serde::{Deserialize, Serialize};
@@ -25,65 +25,65 @@ pub struct Rack {
     pub(crate) places: Places,
     pub(crate) groups: Vec<Group>,
     pub(crate) classes: Vec<Class>,
-    /// Disks that spin though they were told to stop.
+    /// Disks that still spin although they were commanded to spin down.
     pub(crate) stuck: Vec<PlaceId>,
     pub(crate) counters: Counters,
-    /// How often disks may be woken, if there is a bound.
+    /// Token bucket parameters, if spin-ups are limited.
     pub(crate) meter: Option<Meter>,
-    /// Disks that may be lost of a blob before it is.
+    /// Disks of a blob that may be lost before the blob is.
     pub(crate) redundancy: u32,
 }
 
-/// What was done since the controller was made.
+/// Counters since the controller was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {
     /// Groups brought up.
     pub switches: u64,
-    /// Disks told to spin up, attempts again included.
+    /// Spin-up commands, including retries.
     pub spin_ups: u64,
     /// Operations run.
     pub runs: u64,
-    /// Operations refused since too many waited.
+    /// Operations refused because too many waited.
     pub busy: u64,
-    /// Operations refused since too few of their disks could be used.
+    /// Operations refused because too few of their disks could be used.
     pub too_few: u64,
-    /// Groups brought up though their budget of spin-ups was used up.
+    /// Groups brought up although their budget of spin-ups was used up.
     #[serde(default)]
     pub overdrawn: u64,
 }
 
-/// What a group does.
+/// The state of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupState {
-    /// Its disks stand still.
+    /// Its disks do not spin.
     Asleep,
     /// They spin up.
     SpinningUp,
     /// They spin and are mounted.
     Spinning,
-    /// They are unmounted and stop.
+    /// They are being unmounted and spun down.
     SpinningDown,
 }
 
-/// What a disk does, as the controller knows it.
+/// The state of a disk, as far as the controller knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceState {
-    /// It stands still.
+    /// It does not spin.
     Asleep,
-    /// It was told to spin up.
+    /// It was commanded to spin up.
     SpinningUp,
     /// It spins and is mounted.
     Spinning,
-    /// It was told to stop.
+    /// It was commanded to spin down.
     SpinningDown,
-    /// It spins though it was told to stop; it is told again.
+    /// It still spins although it was commanded to spin down; it is commanded again.
     Stuck,
-    /// It did not spin up and rests before it is tried again.
+    /// It failed to spin up and is in backoff.
     Resting,
-    /// It is lost, until it is said to be back.
+    /// It is lost, until it is reported back.
     Lost,
 }
 
@@ -92,7 +92,7 @@ impl Controller for Rack {
     type Command = Command;
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
-        // A driver's clock may be read out of order; rests must not begin in the past.
+        // A driver may read its clock out of order, and a backoff must not begin in the past.
         self.now = self.now.max(now);
         if !self.stuck.is_empty() {
             self.tell_the_stuck(out);
@@ -129,8 +129,8 @@ impl Controller for Rack {
 }
 
 impl Rack {
-    /// A rack of which every disk stands still and nobody wants anything. The assignment is to be
-    /// proved before ([`crate::check()`]).
+    /// Creates the controller of a rack with all disks spun down and no operations. The assignment
+    /// must be proved ([`crate::check()`]).
     ///
     /// # Panics
     /// If the assignment is of another shape.
@@ -181,25 +181,25 @@ impl Rack {
         }
     }
 
-    /// The groups and classes it goes by.
+    /// The groups and classes.
     #[must_use]
     pub const fn assignment(&self) -> &Assignment {
         &self.assignment
     }
 
-    /// How it decides.
+    /// The policy.
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// What was done so far.
+    /// The counters.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What a group does.
+    /// Returns the state of a group.
     ///
     /// # Panics
     /// If the rack has no such group.
@@ -215,7 +215,7 @@ impl Rack {
         }
     }
 
-    /// What a disk does.
+    /// Returns the state of a disk.
     ///
     /// # Panics
     /// If the rack has no such place.
@@ -233,7 +233,7 @@ impl Rack {
         }
     }
 
-    /// The group of a class that spins or comes up.
+    /// Returns the group of a class that spins or is coming up.
     ///
     /// # Panics
     /// If the rack has no such class.
@@ -242,7 +242,7 @@ impl Rack {
         self.classes[class.as_usize()].phase.group()
     }
 
-    /// How many operations of a class wait.
+    /// Returns how many operations of a class wait.
     ///
     /// # Panics
     /// If the rack has no such class.
@@ -255,7 +255,7 @@ impl Rack {
         }
     }
 
-    /// Bytes of operations of a class that wait.
+    /// Returns the bytes of waiting operations of a class.
     ///
     /// # Panics
     /// If the rack has no such class.
@@ -268,7 +268,7 @@ impl Rack {
         }
     }
 
-    /// Disks of a group that can be used: neither lost nor resting.
+    /// Returns the disks of a group that can be used: neither lost nor in backoff.
     ///
     /// # Panics
     /// If the rack has no such group.
@@ -282,7 +282,8 @@ impl Rack {
         away.fold(Members::first(known.places.len()), Members::without)
     }
 
-    /// Disks of a group that cannot be used: lost, or resting since they did not spin up.
+    /// Returns the disks of a group that cannot be used: lost, or in backoff after a failed
+    /// spin-up.
     ///
     /// # Panics
     /// If the rack has no such group.
@@ -352,7 +353,7 @@ impl Rack {
         out.push(Command::Refuse { op, refusal });
     }
 
-    /// Why an operation cannot be done in its group, if it cannot.
+    /// Returns why an operation cannot be done in its group, if so.
     pub(crate) fn too_few(&self, op: &Op) -> Option<Refusal> {
         let group = &self.groups[op.group.as_usize()];
         if op.enough == 0 || group.lost.or(group.resting).is_empty() {
@@ -371,8 +372,8 @@ impl Rack {
     }
 }
 
-/// The order of rebuilds and scrubs. With a budget it is one in which nobody who has to wait for it
-/// is in the way of a rebuild that has not; none of them waits on purpose.
+/// Returns the order of background work. With a budget, it is one in which an operation that waits
+/// for the budget does not block a rebuild that is exempt. None is delayed for batching.
 const fn behind(policy: &Policy) -> Order {
     match (policy.order, policy.budget) {
         (Order::Batches, None) => Order::Batches,

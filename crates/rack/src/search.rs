@@ -1,9 +1,9 @@
-//! A search for groups where no construction fits: places change seats until no domain is asked for
-//! more than it supplies (simulated annealing from a fixed seed, so that a shape always gives the
-//! same groups).
+//! Searches for groups where no construction fits. Places are exchanged between groups until no
+//! domain has to supply too many disks (simulated annealing from a fixed seed, so that a shape
+//! always gives the same groups).
 //!
-//! It may fail though there is an answer; it cannot succeed though there is none, for what it finds
-//! is counted by others.
+//! It may miss an existing solution. It cannot return a wrong one, because its result is checked
+//! independently.
 
 use fulgurite_units::{RandomStream, Seed};
 
@@ -12,10 +12,10 @@ use crate::limits::{SEARCH_STEPS_MAX, SEARCH_STEPS_PER_PLACE};
 use crate::shape::{Domain, Shape, Shared};
 use crate::usage::Groups;
 
-/// What a disk too many in a domain weighs against one too many in a unit that groups are spread
-/// over.
+/// Weight of an excess disk in a domain, relative to one in a unit that groups are spread over.
 const DOMAIN_WEIGHT: i64 = 4;
-/// How often a move that makes things worse by one is taken, at the start and at the end.
+/// Temperature at the start and at the end: a move that costs one more is accepted with probability
+/// exp(-1 / temperature).
 const HEAT: (f64, f64) = (1.5, 0.05);
 
 struct Search<'a> {
@@ -23,15 +23,15 @@ struct Search<'a> {
     spread: Option<(&'a Shared, u32)>,
     /// Groups of each class.
     classes: Vec<Vec<usize>>,
-    /// By place of the part: its group.
+    /// The group of each place of the part.
     group_of: Vec<usize>,
-    /// By kind of domain, then domain, then group: its disks in it.
+    /// Number of disks, by kind of domain, then domain, then group.
     used: Vec<Vec<Vec<u32>>>,
-    /// By unit, then group.
+    /// Number of disks, by unit, then group.
     spread_used: Vec<Vec<u32>>,
 }
 
-/// Classes with the fewest disks too many that were found.
+/// Returns the classes with the fewest excess disks that were found.
 pub(crate) fn search(
     shape: &Shape,
     domains: &[&Domain],
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
         let groups = places.len() / shape.group_size() as usize;
         let mut classes = vec![Vec::new(); class_count];
         (0..groups).for_each(|group| classes[group * class_count / groups].push(group));
-        // In turn, so that neighbors, which share most, begin in different groups.
+        // Round-robin, so that neighbors, which share the most, begin in different groups.
         let group_of: Vec<usize> = (0..places.len()).map(|place| place % groups).collect();
         let count = |shared: &Shared| {
             let mut used = vec![vec![0; groups]; shared.count()];
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         domains.chain(spread).sum()
     }
 
-    /// The cost of what an exchange of two places can change.
+    /// Returns the part of the cost that an exchange of two places can change.
     fn cost_at(&self, places: [PlaceId; 2], groups: [usize; 2]) -> i64 {
         let mut cost = 0;
         for (kind, domain) in self.domains.iter().enumerate() {
@@ -138,7 +138,8 @@ impl<'a> Search<'a> {
         cost
     }
 
-    /// Two places change groups, if that is worth it; by how much the cost grew.
+    /// Exchanges two places between their groups, if the move is accepted. Returns by how much the
+    /// cost grew.
     fn try_exchange(&mut self, places: &[PlaceId], heat: f64, random: &mut RandomStream) -> i64 {
         let mut draw = || usize::try_from(random.below(places.len() as u64)).unwrap_or(0);
         let at = [draw(), draw()];

@@ -1,9 +1,9 @@
-//! What runs next in a group that spins, and which group is wanted next.
+//! Chooses what runs next in a spinning group, and which group is next.
 //!
-//! Whose turn it is decides which queue is looked at, and its first operation which group. The
-//! first look at a group comes before all else in it; other groups have theirs when clients want
-//! nothing, or have waited long enough (Pelican, section 3). In a turn of rebuilds, clients of the
-//! same group are served as they come: it spins anyway.
+//! Whose turn it is selects the queue, and the first operation of the queue selects the group. The
+//! initialization of a group precedes everything else in it. Other groups are initialized when
+//! clients want nothing, or when they have waited long enough (Pelican, section 3). During a turn
+//! of rebuilds, clients of the same group are served as they arrive, since it spins anyway.
 
 use fulgurite_units::{Instant, Outbox};
 
@@ -20,16 +20,16 @@ use crate::{GroupId, Members, Op, OpId, Wakes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Readiness {
     Ready,
-    /// Disks that it needs still come up.
+    /// Disks that it needs are still coming up.
     Waits,
-    /// So many of its disks spin, and no more will in this turn.
+    /// Only this many of its disks spin, and no more will in this visit.
     TooFew(u32),
 }
 
-/// What is next in a class.
+/// What comes next in a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// The first look at a group.
+    /// The initialization of a group.
     Init(GroupId),
     /// The first operation of a side, in its group.
     Front(Side, GroupId),
@@ -37,8 +37,8 @@ enum Next {
 }
 
 impl Rack {
-    /// Starts what can be started in the spinning group, or puts it down for another; whether there
-    /// is more to do.
+    /// Starts what can be started in the spinning group, or spins it down for another. Returns
+    /// whether there is more to do.
     pub(crate) fn serve(
         &mut self,
         index: usize,
@@ -79,7 +79,7 @@ impl Rack {
         }
     }
 
-    /// The group that is wanted next, with the operation it is wanted for.
+    /// Returns the next group, with the operation it is brought up for.
     pub(crate) fn next_target(
         &mut self,
         index: usize,
@@ -108,7 +108,7 @@ impl Rack {
         }
     }
 
-    /// What the queues of a class are looked at with.
+    /// Returns the view of a class for its queues.
     pub(crate) fn look(&self, index: usize) -> Look {
         self.classes[index].look(self.now, |group| self.groups[group.as_usize()].number)
     }
@@ -154,16 +154,16 @@ impl Rack {
         true
     }
 
-    /// Until when the first look at a group waits for disks of it that come up while it spins, as
-    /// one does that was just put in: without them it would be none.
+    /// Returns until when the initialization of a group waits for disks that are coming up, such as
+    /// one that was just inserted: without them it would be useless.
     pub(crate) fn looks_on(&self, id: GroupId) -> Option<Instant> {
         let group = &self.groups[id.as_usize()];
         let until = group.init?.since + self.patience();
         (!group.rising.is_empty() && self.now < until).then_some(until)
     }
 
-    /// Starts an operation of a client in a turn of rebuilds: after each rebuild one, so that
-    /// rebuilds go on however many clients come.
+    /// Starts a client operation during a turn of rebuilds: one after each rebuild, so that
+    /// rebuilds progress however many clients arrive.
     fn start_rider(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
         if self.classes[index].has_ridden {
             return false;
@@ -236,7 +236,7 @@ impl Rack {
         out.push(Command::Run { op: waiting.op.id, up: self.groups[id.as_usize()].up });
     }
 
-    /// Puts a group down for another when nothing runs in it any more.
+    /// Spins a group down for another once nothing runs in it any more.
     fn leave(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
         let class = &mut self.classes[index];
         class.is_fresh = false;
@@ -247,7 +247,7 @@ impl Rack {
         true
     }
 
-    /// Nobody wants anything: the group spins on, or not for long.
+    /// Handles an idle group: it keeps spinning, or is spun down after its idle time.
     fn rest_idle(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
         let class = &mut self.classes[index];
         if !class.running.is_empty() {

@@ -1,5 +1,5 @@
-//! What a rack is made of: places, what disks share, what fails together, and how many make a
-//! group. One TOML file, for Pelican as for twelve disks on a shelf.
+//! The shape of a rack: places, what disks share, what fails together, and the size of a group. One
+//! TOML file, for Pelican as well as for twelve disks on a shelf.
 //!
 //! ```text
 //! name = "shelf"
@@ -14,8 +14,8 @@
 //! data = 3; redundancy = 1
 //! ```
 //!
-//! Source: Pelican (OSDI 2014), section 2.2.1. Not here: which disks make which group; that is
-//! worked out ([`crate::solve()`]) and proved ([`crate::check()`]).
+//! Source: Pelican (OSDI 2014), section 2.2.1. Not here: which disks form which group; that is
+//! computed ([`crate::solve()`]) and proved ([`crate::check()`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ use crate::key::{Axis, Part};
 use crate::limits::{AXES_MAX, PLACES_MAX, SHARED_MAX};
 use crate::{Error, Members, PlaceId};
 
-/// A rack, checked.
+/// A validated rack shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     text: Text,
@@ -41,16 +41,16 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Hardware fails when it is: power, cooling.
+    /// Hardware fails if it is exceeded: power, cooling.
     Hard,
-    /// Work becomes slow when it is: vibration, links.
+    /// Work becomes slow if it is exceeded: vibration, links.
     Soft,
 }
 
 /// Something that each disk shares with some others, such as a tray.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
-    /// What it is.
+    /// Its name.
     pub name: String,
     of: Vec<u32>,
     members: Vec<Vec<PlaceId>>,
@@ -59,15 +59,15 @@ pub struct Shared {
 /// A resource and how many disks each of its domains can supply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// Which disks share which.
+    /// Which disks share which domain.
     pub shared: Shared,
     /// Disks of one domain that may spin, or spin up, at once.
     pub capacity: u32,
-    /// Whether that may be exceeded.
+    /// Whether the capacity may be exceeded.
     pub kind: Kind,
 }
 
-/// How bodies are coded: any `data` of `data + redundancy` stacks are enough.
+/// The erasure code of bodies: any `data` of `data + redundancy` stacks are enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Code {
@@ -78,14 +78,14 @@ pub struct Code {
 }
 
 impl Code {
-    /// Stacks of a blob.
+    /// Number of stacks of a blob.
     #[must_use]
     pub const fn width(self) -> u32 {
         self.data + self.redundancy
     }
 
-    /// Bytes of one stack of a blob of `blob` bytes, which is cut into fragments of `fragment`
-    /// bytes and padded to whole stripes.
+    /// Returns the bytes of one stack of a blob of `blob` bytes, which is cut into fragments of
+    /// `fragment` bytes and padded to whole stripes.
     ///
     /// # Panics
     /// If a fragment has no bytes.
@@ -96,26 +96,26 @@ impl Code {
     }
 }
 
-/// How places make groups.
+/// How places form groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Groups {
     /// Places of a group (g).
     pub size: u32,
-    /// The failure unit of which a group lies in one, such as a server's half.
+    /// The failure unit that each group must lie within, such as a server's half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
     /// The failure unit over which a group, and each blob in it, is spread evenly, such as a
-    /// chassis: what lies in one is a set.
+    /// chassis. The part in one unit is a set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<String>,
 }
 
-/// What a disk draws, by what it does, in watts.
+/// Power draw of a disk by state, in watts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Watts {
-    /// Its motor stands, its electronics do not.
+    /// The motor is off and the electronics are on.
     pub standby: f64,
     /// It spins up.
     pub spinning_up: f64,
@@ -123,17 +123,17 @@ pub struct Watts {
     pub active: f64,
 }
 
-/// How long things take, as a first estimate: the controller measures them as it goes.
+/// First estimate of how long things take; the controller measures them as it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// From one group to another: unmount, spin up, mount, of the slowest disk.
+    /// Switching from one group to another: unmount, spin up and mount, of the slowest disk.
     pub switch: Duration,
-    /// Bytes of blobs that a group gives or takes in a second.
+    /// Bytes of blobs that a group reads or writes per second.
     pub bytes_per_second: ByteCount,
 }
 
-/// A shape as it is written.
+/// A shape as written in TOML.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
@@ -168,13 +168,13 @@ struct UnitText {
 }
 
 impl Shared {
-    /// How many there are of it.
+    /// Number of units or domains of this kind.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.members.len()
     }
 
-    /// Which of them a place is in, from zero.
+    /// Returns the index of the one that a place is in, from zero.
     ///
     /// # Panics
     /// If the rack has no such place.
@@ -183,7 +183,7 @@ impl Shared {
         self.of[place.as_usize()]
     }
 
-    /// The places of one of them, lowest first; none if there is no such one.
+    /// Returns the places of one of them, lowest first; none if it does not exist.
     #[must_use]
     pub fn members(&self, index: u32) -> &[PlaceId] {
         let members = usize::try_from(index).ok().and_then(|index| self.members.get(index));
@@ -209,10 +209,10 @@ impl Shared {
 }
 
 impl Shape {
-    /// Reads a shape.
+    /// Parses a shape.
     ///
     /// # Errors
-    /// When the text is no shape, or one that no rack can have.
+    /// When the text is no shape, or an impossible one.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let text: Text = settings::from_toml(text).map_err(Error::Syntax)?;
         check_numbers(&text)?;
@@ -238,10 +238,10 @@ impl Shape {
         Ok(Self { text, coordinates, domains, units, within, spread })
     }
 
-    /// The shape as a TOML file, which [`Self::parse`] reads.
+    /// Formats the shape as a TOML file, which [`Self::parse`] reads.
     ///
     /// # Panics
-    /// Never: what was read can be written.
+    /// Never: whatever was parsed can be written.
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.text).unwrap_or_else(|error| panic!("a shape is TOML: {error}"))
@@ -253,7 +253,7 @@ impl Shape {
         &self.text.name
     }
 
-    /// Directions in which places are counted.
+    /// The axes.
     #[must_use]
     pub fn axes(&self) -> &[Axis] {
         &self.text.axes
@@ -261,7 +261,7 @@ impl Shape {
 
     /// All places, lowest first.
     pub fn places(&self) -> impl ExactSizeIterator<Item = PlaceId> + use<> {
-        // PLACES_MAX is far below the end of u32.
+        // PLACES_MAX is far below the maximum of u32.
         let count = u32::try_from(self.coordinates.len()).unwrap_or(u32::MAX);
         (0..count).map(PlaceId::new)
     }
@@ -272,7 +272,7 @@ impl Shape {
         self.coordinates.len()
     }
 
-    /// Where a place is, along each axis.
+    /// Returns the coordinates of a place, one for each axis.
     ///
     /// # Panics
     /// If the rack has no such place.
@@ -281,7 +281,7 @@ impl Shape {
         &self.coordinates[place.as_usize()]
     }
 
-    /// The place with these coordinates.
+    /// Returns the place with these coordinates.
     #[must_use]
     pub fn place_at(&self, coordinates: &[u32]) -> Option<PlaceId> {
         self.places().find(|place| self.coordinates(*place) == coordinates)
@@ -293,13 +293,13 @@ impl Shape {
         &self.domains
     }
 
-    /// What fails at once, in the order of the file.
+    /// Failure units, in the order of the file.
     #[must_use]
     pub fn units(&self) -> &[Shared] {
         &self.units
     }
 
-    /// The failure unit that a group lies in one of.
+    /// The failure unit that each group lies within.
     #[must_use]
     pub fn within(&self) -> Option<&Shared> {
         self.within.map(|unit| &self.units[unit])
@@ -317,19 +317,19 @@ impl Shape {
         self.text.groups.size
     }
 
-    /// How bodies are coded.
+    /// The erasure code of bodies.
     #[must_use]
     pub const fn code(&self) -> Code {
         self.text.code
     }
 
-    /// What a disk draws.
+    /// Power draw of a disk.
     #[must_use]
     pub const fn watts(&self) -> Watts {
         self.text.watts
     }
 
-    /// How long things take, as a first estimate.
+    /// First estimate of how long things take.
     #[must_use]
     pub const fn pace(&self) -> Pace {
         self.text.pace
@@ -357,7 +357,7 @@ fn check_numbers(text: &Text) -> Result<(), Error> {
     }
     let watts = [text.watts.standby, text.watts.spinning_up, text.watts.active];
     if watts.iter().any(|watts| !(0.0..=10_000.0).contains(watts)) {
-        // Watts are fractions, so the value is told in whole ones.
+        // Watts are fractional, so the error reports the range in whole watts.
         return Err(Error::Range { field: "watts".to_owned(), value: 0, min: 0, max: 10_000 });
     }
     let mut names = BTreeSet::new();
@@ -372,7 +372,7 @@ fn check_numbers(text: &Text) -> Result<(), Error> {
     Ok(())
 }
 
-/// Places at all points of a grid, the last axis counting fastest.
+/// Returns all points of a grid, the last axis varying fastest.
 fn grid(axes: &[Axis]) -> Result<Vec<Vec<u32>>, Error> {
     let count = axes.iter().try_fold(1u64, |count, axis| count.checked_mul(axis.size.into()));
     check_count(count.unwrap_or(u64::MAX))?;
@@ -386,7 +386,7 @@ fn grid(axes: &[Axis]) -> Result<Vec<Vec<u32>>, Error> {
     Ok(places)
 }
 
-/// Places that a shape lists.
+/// Returns the places that a shape lists.
 fn listed(axes: &[Axis], places: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Error> {
     check_count(places.len() as u64)?;
     let mut known = BTreeSet::new();

@@ -1,20 +1,19 @@
-//! Groups and classes for a rack of any shape.
+//! Computes groups and classes for a rack of any shape.
 //!
-//! First by a construction, which is Pelican's closed form where there is one (figure 2 of the
-//! paper): a class is a union of whole domains of the tightest resource, its columns; each of its
-//! groups takes one place of each column, and the next group is the same turned by one.
+//! First by a construction, which for Pelican is its closed form (figure 2 of the paper). A class
+//! is a union of whole domains of the tightest resource, its columns. Each of its groups takes one
+//! place of each column, and the next group is the same rotated by one.
 //!
 //! ```text
 //!            column 0  1  2  3      a block: columns linked by another resource (a tray)
-//! place 0           a  d  c  b      turned by i, the number of the column in its block, and by
-//! place 1           b  a  d  c      s times the number of the block; s is the first with which
+//! place 0           a  d  c  b      rotated by i, the index of the column in its block, and by
+//! place 1           b  a  d  c      s times the index of the block; s is the first with which
 //! place 2           c  b  a  d      groups are spread as the shape asks for
 //! place 3           d  c  b  a      a, b, c, d: groups
 //! ```
 //!
-//! Where that does not work out, a search. Either way the result counts only when it is proved
-//! ([`crate::check()`]), with as many classes as the resources allow. Soft domains are kept if they
-//! can be.
+//! If that fails, by a search. Either result must be proved ([`crate::check()`]). There are as many
+//! classes as the resources allow. Soft domains are respected where possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,18 +22,18 @@ use crate::shape::{Domain, Kind, Shape};
 use crate::usage::{Groups, spread_most, worst};
 use crate::{Assignment, ClassId, Error, GroupId, PlaceId, Table, check};
 
-/// Finds groups and classes, proved.
+/// Computes and proves groups and classes.
 ///
 /// # Errors
 /// When places do not divide into groups, when resources are not enough for one group, or when no
-/// assignment is found; the error names what stands in the way.
+/// assignment is found; the error names the obstacle.
 pub fn solve(shape: &Shape) -> Result<Assignment, Error> {
     let (mut group_of, mut class_of) = (BTreeMap::new(), Vec::new());
     let mut class = 0;
     for part in parts(shape) {
         for groups in solve_part(shape, &part)? {
             for places in groups {
-                // Groups are no more than places, which fit.
+                // There are no more groups than places, and those fit.
                 let group = GroupId::new(u32::try_from(class_of.len()).unwrap_or(u32::MAX));
                 class_of.push(ClassId::new(class));
                 group_of.extend(places.into_iter().map(|place| (place, group)));
@@ -48,10 +47,10 @@ pub fn solve(shape: &Shape) -> Result<Assignment, Error> {
     Ok(assignment)
 }
 
-/// Places that make groups among each other.
+/// A part of the rack that is divided into groups by itself.
 struct Part {
     places: Vec<PlaceId>,
-    /// What it is, for errors.
+    /// Its name, for errors.
     named: String,
 }
 
@@ -104,7 +103,7 @@ fn solve_part(shape: &Shape, part: &Part) -> Result<Vec<Groups>, Error> {
     Err(Error::Unsolved { size, within: within.clone(), places, classes, domain })
 }
 
-/// How many disks of a part a resource lets spin at once.
+/// Returns how many disks of a part a resource lets spin at once.
 fn slots(domain: &Domain, places: &[PlaceId]) -> usize {
     by_domain(domain, places).values().map(|members| members.len().min(capacity(domain))).sum()
 }
@@ -121,14 +120,15 @@ fn by_domain(domain: &Domain, places: &[PlaceId]) -> BTreeMap<u32, Vec<PlaceId>>
     members
 }
 
-/// Places of which each group has one.
+/// A column: each group has one of its places.
 type Column = Vec<PlaceId>;
 
-/// A column of a class: the number of its block in the class, its own in the block, its places.
+/// A column of a class: the index of its block in the class, its own index in the block, its
+/// places.
 type Seated<'a> = (usize, usize, &'a Column);
 
-/// The construction, with each resource in turn as the tightest and each other as what makes
-/// blocks.
+/// Tries the construction, with each resource in turn as the tightest and each other one as the
+/// link that forms blocks.
 fn deal(shape: &Shape, domains: &[&Domain], part: &Part, classes: usize) -> Option<Vec<Groups>> {
     let size = shape.group_size() as usize;
     let mut tightest: Vec<&Domain> = domains.to_vec();
@@ -161,7 +161,7 @@ fn deal(shape: &Shape, domains: &[&Domain], part: &Part, classes: usize) -> Opti
     best.map(|(_, found)| found)
 }
 
-/// Disks of a group in one of the units that it is spread over, if it is spread evenly.
+/// Returns the number of disks of a group in one unit if it is spread evenly.
 fn even(shape: &Shape, part: &Part) -> u32 {
     let Some(unit) = shape.spread() else { return u32::MAX };
     let mut units: Vec<u32> = part.places.iter().map(|place| unit.of(*place)).collect();
@@ -170,7 +170,8 @@ fn even(shape: &Shape, part: &Part) -> u32 {
     shape.group_size().div_ceil(u32::try_from(units.len()).unwrap_or(u32::MAX))
 }
 
-/// Each domain's members shared out among as many columns as it supplies, all of one length.
+/// Divides the members of each domain into as many columns as it supplies disks, all of the same
+/// length.
 fn columns(tight: &Domain, places: &[PlaceId], wanted: usize) -> Option<Vec<Column>> {
     let domains = by_domain(tight, places);
     let mut columns = Vec::new();
@@ -190,13 +191,13 @@ fn columns(tight: &Domain, places: &[PlaceId], wanted: usize) -> Option<Vec<Colu
     is_even.then_some(columns)
 }
 
-/// Columns that are linked, and the domains (with their kind) that they have places in.
+/// Linked columns, and the domains (with their kind) in which they have places.
 struct Linked {
     domains: BTreeSet<(usize, u32)>,
     columns: Vec<usize>,
 }
 
-/// Some columns, by what links them: those that have places in one domain are together.
+/// Partitions columns into connected sets: columns with places in the same domain are linked.
 fn unite<'a>(
     columns: &[Column],
     some: Vec<usize>,
@@ -223,10 +224,10 @@ fn unite<'a>(
     sets
 }
 
-/// Columns of a class with the number of their block and their own in it.
+/// Columns of a class, each with the index of its block and its own index in the block.
 type Dealt = Vec<(usize, usize, usize)>;
 
-/// The atoms of each block to the classes in turn.
+/// Deals the atoms of each block to the classes in turn.
 fn deal_atoms(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
     let mut dealt: Vec<Dealt> = vec![Vec::new(); classes];
     for (number, block) in blocks.iter().enumerate() {
@@ -242,7 +243,7 @@ fn deal_atoms(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
     dealt
 }
 
-/// Whole blocks to the classes in turn.
+/// Deals whole blocks to the classes in turn.
 fn deal_blocks(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
     let mut dealt: Vec<Dealt> = vec![Vec::new(); classes];
     for (number, block) in blocks.iter().enumerate() {
@@ -253,8 +254,9 @@ fn deal_blocks(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
     dealt
 }
 
-/// Turns columns against each other, block against block by the first stride with which groups are
-/// spread evenly, or as evenly as can be. With it, how many disks of a group are in one unit.
+/// Rotates columns against each other, and blocks by the first stride that spreads groups evenly,
+/// or as evenly as possible. Returns the maximum number of disks of a group in one unit, and the
+/// groups.
 fn turn(
     shape: &Shape,
     domains: &[&Domain],

@@ -1,8 +1,8 @@
-//! The budget of spin-ups: each disk is charged for each of its own, and a group that has no room
-//! is not woken, but for a first look and for a rebuild of what is in danger.
+//! The budget of spin-ups. Each disk is charged for its own spin-ups. A group without budget is not
+//! spun up, except for an initialization or a rebuild of endangered data.
 //!
-//! A group waits for the disk of it that was woken most. What a rack's disks were woken before it
-//! was started is told to it ([`Rack::woken_before`]), so that a restart gives nobody a new day.
+//! A group waits for its most-used disk. Past spin-ups are passed in at the start
+//! ([`Rack::woken_before`]), so that a restart does not reset the budget.
 
 use fulgurite_units::{Duration, Instant, Outbox};
 
@@ -12,8 +12,8 @@ use crate::rack::Rack;
 use crate::{GroupId, PlaceId};
 
 impl Rack {
-    /// A disk was woken so often so long ago, as of `now`, before anything is asked of this
-    /// controller; the oldest first.
+    /// Records past spin-ups of a disk before the controller gets any operation: their age as of
+    /// `now` and their number, oldest first.
     pub fn woken_before(
         &mut self,
         now: Instant,
@@ -28,7 +28,7 @@ impl Rack {
         self.settle_full(place);
     }
 
-    /// From when on a group may be woken by anybody; none if it may be now, or there is no budget.
+    /// Returns when any operation may spin up a group; none if it may now, or there is no budget.
     ///
     /// # Panics
     /// If the rack has no such group.
@@ -37,14 +37,14 @@ impl Rack {
         Some(self.room(group)?.plain).filter(|from| *from > self.now)
     }
 
-    /// A disk is woken.
+    /// Charges a spin-up of a disk.
     pub(crate) fn charge(&mut self, place: PlaceId) {
         let Some(meter) = self.meter else { return };
         meter.charge(&mut self.places.spot_mut(place).full, self.now);
         self.settle_full(place);
     }
 
-    /// A group is about to be woken: says so if that is more than it may be.
+    /// Reports a spin-up of a group that exceeds its budget.
     pub(crate) fn ask_budget(&mut self, group: GroupId, kind: OpKind, out: &mut Outbox<Command>) {
         if self.room(group).is_some_and(|room| room.soon > self.now) {
             self.counters.overdrawn += 1;
@@ -52,7 +52,7 @@ impl Rack {
         }
     }
 
-    /// Whether a single disk may be told to spin up again, or with its group that is up.
+    /// Whether the budget allows a disk to be spun up again, or to join its group that is up.
     pub(crate) fn has_room(&self, group: GroupId, position: usize) -> bool {
         let Some(meter) = self.meter else { return true };
         let known = &self.groups[group.as_usize()];
@@ -63,7 +63,7 @@ impl Rack {
         goes_on || room.soon <= self.now
     }
 
-    /// The queues of a group's class know from when on it may be woken.
+    /// Updates when a group may be spun up, in the queues of its class.
     pub(crate) fn refresh_room(&mut self, group: GroupId) {
         let Some(room) = self.room(group) else { return };
         let known = &self.groups[group.as_usize()];
@@ -85,7 +85,7 @@ impl Rack {
         Some(self.meter?.room(full, self.is_in_danger(group)))
     }
 
-    /// One more lost disk, and a blob of the group may have none to spare.
+    /// Whether one more lost disk may leave a blob of the group without redundancy.
     fn is_in_danger(&self, group: GroupId) -> bool {
         let group = &self.groups[group.as_usize()];
         let away = group.lost.or(group.resting).count();

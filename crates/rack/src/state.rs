@@ -1,4 +1,4 @@
-//! What is known of each group and class. Values, and questions about one of them alone.
+//! State of each group and class: plain values, and queries on one of them.
 
 use std::collections::VecDeque;
 
@@ -16,30 +16,31 @@ use crate::{GroupId, Members, Op, OpId, PlaceId};
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) class: usize,
-    /// Its number among the groups of its class.
+    /// Its index in its class.
     pub(crate) number: usize,
     pub(crate) places: Vec<PlaceId>,
     /// Disks that spin and are mounted.
     pub(crate) up: Members,
-    /// Disks that were told to spin up.
+    /// Disks that were commanded to spin up.
     pub(crate) rising: Members,
-    /// Those of them that the group waits for: the first attempt of this turn.
+    /// Those of them that the group waits for: in the first attempt of this visit.
     pub(crate) first: Members,
-    /// Disks that were told to stop.
+    /// Disks that were commanded to spin down.
     pub(crate) sinking: Members,
-    /// Disks that should rise and find a domain taken by one that does not obey.
+    /// Disks that should spin up but lack capacity in a domain because of a disk that does not
+    /// obey.
     pub(crate) blocked: Members,
     /// Disks that are lost.
     pub(crate) lost: Members,
-    /// Disks that did not spin up and rest.
+    /// Disks in backoff after a failed spin-up.
     pub(crate) resting: Members,
-    /// Disks that were asked for after the others in this turn.
+    /// Disks that were requested late in this visit.
     pub(crate) late: Members,
-    /// When they last were.
+    /// When the last of these was requested.
     pub(crate) asked: Instant,
-    /// When the bucket of spin-ups of each of its disks is full again, at the latest.
+    /// When the token buckets of all its disks are full again.
     pub(crate) full: Instant,
-    /// The first look at its disks, if it is still to come.
+    /// Its initialization, if still pending.
     pub(crate) init: Option<Waiting>,
 }
 
@@ -63,7 +64,7 @@ impl Group {
         }
     }
 
-    /// A disk is in no set of those that move.
+    /// Removes a disk from all sets of moving disks.
     pub(crate) const fn still(&mut self, position: usize) {
         self.up = self.up.without(position);
         self.rising = self.rising.without(position);
@@ -73,21 +74,21 @@ impl Group {
     }
 }
 
-/// Which group of a class spins.
+/// The phase of a class: which group spins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// None.
+    /// No group spins.
     Still,
-    /// One comes up.
+    /// A group is coming up.
     Rising { group: GroupId, since: Instant },
-    /// One is up.
+    /// A group is up.
     Up { group: GroupId, since: Instant },
-    /// One goes down.
+    /// A group is going down.
     Sinking { group: GroupId },
 }
 
 impl Phase {
-    /// The group that spins or comes up.
+    /// Returns the group that spins or is coming up.
     pub(crate) const fn group(self) -> Option<GroupId> {
         match self {
             Self::Rising { group, .. } | Self::Up { group, .. } => Some(group),
@@ -96,38 +97,39 @@ impl Phase {
     }
 }
 
-/// An operation that runs.
+/// A running operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Running {
     pub(crate) op: Op,
     pub(crate) since: Instant,
 }
 
-/// What its groups are for, and who waits for them.
+/// A class with its groups, queues and phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     pub(crate) groups: Vec<GroupId>,
-    /// Which of the units that groups lie in is its own; classes of one may have to take turns.
+    /// The unit (half) that its groups lie in; classes of the same half may have to spin up in
+    /// turn.
     pub(crate) half: u32,
     pub(crate) client: Line,
     pub(crate) background: Line,
-    /// Groups whose first look is to come, the oldest first.
+    /// Groups with a pending initialization, oldest first.
     pub(crate) inits: VecDeque<GroupId>,
     pub(crate) fair: Fair,
     pub(crate) measured: Measured,
     pub(crate) phase: Phase,
-    /// For which operation the group came up.
+    /// The operation that the group came up for.
     pub(crate) cause: (OpId, OpKind),
-    /// When it was decided to have another group.
+    /// When the switch to another group was decided.
     pub(crate) switch_since: Instant,
-    /// A group that has just come up serves first, whose turn it is meanwhile.
+    /// Whether the group has just come up; it serves first, regardless of the turn.
     pub(crate) is_fresh: bool,
-    /// The last operation that was started was one of a client.
+    /// Whether the last operation started was a client's.
     pub(crate) has_ridden: bool,
     pub(crate) running: Vec<Running>,
-    /// Since when nobody wants anything.
+    /// Since when the class has no work.
     pub(crate) idle_since: Option<Instant>,
-    /// Whether it worked since it was looked at last.
+    /// Whether it was busy since the last call.
     pub(crate) was_busy: bool,
     pub(crate) wake_at: Option<Instant>,
 }
@@ -147,7 +149,7 @@ impl Class {
         }
     }
 
-    /// What its queues are looked at with; `number` is that of the group that is up.
+    /// Returns the view for its queues; `number` gives the index of the group that is up.
     pub(crate) fn look(&self, now: Instant, number: impl FnOnce(GroupId) -> usize) -> Look {
         let spinning = match self.phase {
             Phase::Up { group, since } => {
@@ -158,7 +160,7 @@ impl Class {
         Look { now, spinning, measured: self.measured }
     }
 
-    /// Whether something of a side waits that is to be done now.
+    /// Whether a side has something to do now.
     pub(crate) fn wants(&self, side: Side, look: &Look) -> bool {
         match side {
             Side::Client => !self.inits.is_empty() || self.client.front(look).is_some(),

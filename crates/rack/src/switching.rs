@@ -1,12 +1,12 @@
-//! From one group to the next: down, up, and open for work.
+//! Switches from one group to the next: down, up, and open for work.
 //!
 //! ```text
 //! Still --bring_up--> Rising --open--> Up --sink--> Sinking --settle--> Still
 //! ```
 //!
-//! A group opens when each of its disks has come up or failed once; one that takes too long is not
-//! waited for. Disks that fail are tried again while the group is up, a few times; then they rest,
-//! each time longer, and are tried with their group again: a disk that failed once may come back.
+//! A group opens when each of its disks has come up or failed once, or taken too long. Disks that
+//! fail are tried again while the group is up, a few times. Then they back off, each time longer,
+//! and are tried with their group again, since a disk that failed once may recover.
 
 use fulgurite_units::{Duration, Instant, Outbox};
 
@@ -18,7 +18,7 @@ use crate::state::Phase;
 use crate::{GroupId, Members, PlaceId};
 
 impl Rack {
-    /// Does whatever a class can do now.
+    /// Does everything a class can do now.
     pub(crate) fn advance(&mut self, index: usize, out: &mut Outbox<Command>) {
         let class = &mut self.classes[index];
         let was_busy = class.was_busy;
@@ -40,7 +40,7 @@ impl Rack {
         class.wake_at = wake_at;
     }
 
-    /// Begins to bring up the group that is wanted next.
+    /// Begins to bring up the next group.
     fn bring_up(&mut self, index: usize, out: &mut Outbox<Command>) -> bool {
         if self.policy.spins_up_in_turn && self.somebody_rises_beside(index) {
             return false;
@@ -58,7 +58,7 @@ impl Rack {
         true
     }
 
-    /// Whether a class of the same half spins up.
+    /// Whether another class of the same half is spinning up.
     pub(crate) fn somebody_rises_beside(&self, index: usize) -> bool {
         let half = self.classes[index].half;
         self.classes.iter().enumerate().any(|(other, class)| {
@@ -67,7 +67,7 @@ impl Rack {
         })
     }
 
-    /// Tells a disk to spin up, if it may; `is_first` if its group waits for it.
+    /// Commands a disk to spin up, if it may. With `is_first` its group waits for it.
     pub(crate) fn raise(
         &mut self,
         id: GroupId,
@@ -115,7 +115,7 @@ impl Rack {
         out.push(Command::SpinUp { place, op, kind });
     }
 
-    /// Raises what of a spinning group could not be raised before.
+    /// Spins up disks of a spinning group that could not be spun up before.
     pub(crate) fn fill(&mut self, id: GroupId, out: &mut Outbox<Command>) {
         let group = &self.groups[id.as_usize()];
         for position in group.resting.or(group.blocked).positions() {
@@ -123,7 +123,7 @@ impl Rack {
         }
     }
 
-    /// Raises a disk that is there again, if its group spins.
+    /// Spins up a disk that is back, if its group spins.
     pub(crate) fn rejoin(&mut self, place: PlaceId, out: &mut Outbox<Command>) {
         let seat = self.assignment.seat(place);
         if self.classes[self.groups[seat.group.as_usize()].class].phase.group() == Some(seat.group)
@@ -132,7 +132,7 @@ impl Rack {
         }
     }
 
-    /// Opens a group for work when nothing is left to wait for.
+    /// Opens a group for work when there is nothing left to wait for.
     fn open(
         &mut self,
         index: usize,
@@ -155,7 +155,7 @@ impl Rack {
         true
     }
 
-    /// Puts a group down.
+    /// Spins a group down.
     pub(crate) fn sink(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) {
         let group = &mut self.groups[id.as_usize()];
         let moving = group.up.or(group.rising);
@@ -183,7 +183,7 @@ impl Rack {
         true
     }
 
-    /// Classes that waited for this one to have spun up go on.
+    /// Advances the classes that waited for this one to finish spinning up.
     fn let_beside_rise(&mut self, index: usize, out: &mut Outbox<Command>) {
         if !self.policy.spins_up_in_turn {
             return;
@@ -272,7 +272,7 @@ impl Rack {
         self.advance(class, out);
     }
 
-    /// A disk spins that nobody told to: it takes part if its group spins, else it has to stop.
+    /// Handles an external spin-up: the disk joins its group if that spins, else it is spun down.
     pub(crate) fn woken(&mut self, place: PlaceId, out: &mut Outbox<Command>) {
         if self.places.spot(place).motion != Motion::Still {
             return;
@@ -287,7 +287,7 @@ impl Rack {
         }
     }
 
-    /// Tells disks again that did not stop.
+    /// Repeats the command to disks that did not spin down.
     pub(crate) fn tell_the_stuck(&mut self, out: &mut Outbox<Command>) {
         for place in &self.stuck {
             let spot = self.places.spot_mut(*place);
@@ -301,13 +301,13 @@ impl Rack {
         }
     }
 
-    /// A class goes on, and those that wait for it to have spun up.
+    /// Advances a class, and those that wait for it to finish spinning up.
     fn advance_in_turn(&mut self, class: usize, out: &mut Outbox<Command>) {
         self.advance(class, out);
         self.let_beside_rise(class, out);
     }
 
-    /// When a class has to be looked at though nothing happens.
+    /// Returns when a class has to be advanced although no event arrives.
     fn wake_at(&self, index: usize) -> Option<Instant> {
         let class = &self.classes[index];
         let patience = class.inits.front().and_then(|group| {
@@ -332,7 +332,7 @@ impl Rack {
         all.into_iter().flatten().filter(|at| *at > self.now).min()
     }
 
-    /// When something that waits on purpose, or for its budget, is to be done.
+    /// Returns when an operation that is delayed for batching or by its budget is to be done.
     pub(crate) fn held_until(&self, index: usize) -> Option<Instant> {
         let class = &self.classes[index];
         let is_moving = matches!(class.phase, Phase::Rising { .. } | Phase::Sinking { .. });
@@ -344,13 +344,13 @@ impl Rack {
         starts.into_iter().flatten().filter(|at| *at > self.now).min()
     }
 
-    /// How long operations wait for disks of an open group that still come up.
+    /// Returns how long operations wait for disks of an open group that are still coming up.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_nanos(self.policy.rise_limit.as_nanos() * u64::from(RISE_TRIES))
     }
 }
 
-/// How long a disk rests after so many turns in which it did not obey.
+/// Returns the backoff after this many failures.
 fn rest(failures: u32) -> Duration {
     let doubled = RISE_REST.as_nanos().checked_shl(failures.saturating_sub(1).min(32));
     Duration::from_nanos(doubled.unwrap_or(u64::MAX)).min(RISE_REST_MAX)

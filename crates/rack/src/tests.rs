@@ -1,5 +1,5 @@
-//! Shapes, their groups and the proof; placement; the queue against the paper's rule; the
-//! controller step by step, and in a world that takes its time and fails.
+//! Tests shapes, their groups and the proof; placement; the queue against the paper's rule; and the
+//! controller step by step and in a world with delays and failures.
 
 mod due;
 mod groups;

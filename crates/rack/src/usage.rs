@@ -1,14 +1,14 @@
-//! How much of each domain some classes can take: what a solver asks while it looks for groups.
+//! How much of each domain some classes can take, for the solver while it searches groups.
 //!
-//! The proof is not here: it counts again, by itself ([`crate::check()`]).
+//! Not the proof, which counts by itself ([`crate::check()`]).
 
 use crate::PlaceId;
 use crate::shape::{Domain, Shape};
 
-/// The groups of one class, by their places.
+/// The groups of one class, as lists of places.
 pub(crate) type Groups = Vec<Vec<PlaceId>>;
 
-/// The resource that classes can take most too much of, with how much that is.
+/// Returns the resource that the classes can exceed the most, and by how much.
 pub(crate) fn worst(domains: &[&Domain], classes: &[Groups]) -> Option<(String, u32)> {
     let excess = domains.iter().filter_map(|domain| {
         let excess = excess(domain, classes);
@@ -33,7 +33,8 @@ fn excess(domain: &Domain, classes: &[Groups]) -> u32 {
     sums.into_iter().map(|sum| sum.saturating_sub(domain.capacity)).sum()
 }
 
-/// How many disks of one group are in one of the units that groups are spread over, at most.
+/// Returns the maximum number of disks of one group in one of the units that groups are spread
+/// over.
 pub(crate) fn spread_most(shape: &Shape, classes: &[Groups]) -> u32 {
     let Some(unit) = shape.spread() else { return 0 };
     let most = classes.iter().flatten().map(|places| {

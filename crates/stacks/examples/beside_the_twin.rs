@@ -1,19 +1,20 @@
-//! A live rack beside its twin, as Pelican's makers held their simulator beside their rack (OSDI
-//! 2014, section 4.4): bursts of reads over a minute, the means of both, and by how much they
-//! differ.
+//! Compares a live rack with its twin, as Pelican's authors compared their simulator with their
+//! rack (OSDI 2014, section 4.4): bursts of reads over a minute, the means of both, and how far
+//! they differ.
 //!
 //! `cargo run -p fulgurite-stacks --example beside_the_twin -- --folder DIR --reads 15,60,240`
 //!
-//! Live are the store, its index, its driver with the controller, its threads and every byte: 1,152
-//! directories, a blob for each of the 48 groups, 15 + 3 stacks of it on 18 of them. Simulated are
-//! the disks: how long they take to turn, to be mounted and put away (`Simulated`, the laws of the
-//! twin) and to read (`Pace`: a seek where the head is elsewhere, then its rate).
+//! The live side runs the real store, its index, its driver with the controller, its threads and
+//! every byte: 1,152 directories, one blob for each of the 48 groups, its 15 + 3 stacks on 18 of
+//! them. Only the disks are simulated: how long they take to spin up, to be mounted and unmounted
+//! (`Simulated`, by the laws of the twin), and to read (`Pace`: a seek if the head is elsewhere,
+//! then its rate).
 //!
-//! What is scaled: these times, by `--scale`, and the minute in which reads come. Blobs have fewer
-//! bytes than the gigabyte they stand for, and disks read so much slower that one takes as long.
-//! What is not scaled: what the machine takes to read, check and pass bytes on, and to run threads.
-//! It counts, divided by the scale, as if the rack took it: on a machine that is busy with other
-//! things a smaller scale differs more. No network is between the rack and its clients, in neither.
+//! `--scale` scales these times and the minute in which reads arrive. Blobs are smaller than the
+//! gigabyte they stand for, and disks read proportionally slower, so one read takes as long. Not
+//! scaled is the time the machine takes to read, check and pass on bytes, and to run threads.
+//! Divided by the scale, it counts as if the rack had taken it, so on a busy machine a smaller
+//! scale differs more. Neither side has a network between the rack and its clients.
 
 #![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
 #![expect(clippy::print_stdout, reason = "its result")]
@@ -29,42 +30,42 @@ use std::process::ExitCode;
 
 use fulgurite_units::{Duration, Seed};
 
-/// Reads come in this time.
+/// Period in which reads arrive.
 const OVER_S: f64 = 60.0;
-/// Groups of Pelican.
+/// Number of groups in Pelican.
 const GROUPS: f64 = 48.0;
 
-/// What is asked for.
+/// Command-line arguments.
 struct Asked {
     folder: Option<PathBuf>,
     reads: Vec<usize>,
     scale: f64,
     stripes: u64,
     seeds: u64,
-    /// Times that each burst is served, with disks of another seed.
+    /// How many times each burst is served, each with disks of another seed.
     rounds: u64,
     within: f64,
 }
 
-/// A read: when it comes, as the twin counts time, and the group of its blob.
+/// A read: its arrival, in the twin's time, and the group of its blob.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Come {
     pub(crate) at: Duration,
     pub(crate) group: u32,
 }
 
-/// What is compared. Times in seconds, as the twin counts them.
+/// The figures that are compared. Times are in seconds of the twin.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Means {
-    /// Gbit/s, until the last read had its last byte.
+    /// Gbit/s, up to the last byte of the last read.
     pub(crate) throughput: f64,
-    /// From its arrival to its last byte.
+    /// From arrival to last byte.
     pub(crate) completion: f64,
-    /// From its arrival to its first byte.
+    /// From arrival to first byte.
     pub(crate) first_byte: f64,
-    /// From when its turn came, disks asleep or not, to its last byte.
+    /// From the start of its turn, disks spun up or not, to its last byte.
     pub(crate) service: f64,
-    /// Disks that were told to turn.
+    /// Disk spin-ups commanded.
     pub(crate) spin_ups: f64,
 }
 
@@ -76,7 +77,7 @@ impl Means {
         [self.throughput, self.completion, self.first_byte, self.service, self.spin_ups]
     }
 
-    /// The means of several.
+    /// Returns the mean of several.
     pub(crate) fn of(all: &[Self]) -> Self {
         let mean = |of: fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
         Self {
@@ -124,7 +125,8 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(worst > asked.within))
 }
 
-/// So many reads, uniformly distributed over the time and the groups: the same for the same count.
+/// Draws `reads` reads, uniformly distributed over the period and the groups. The same count always
+/// gives the same burst.
 fn burst(reads: usize) -> Vec<Come> {
     let mut stream = Seed::new(reads as u64).child(b"burst").stream();
     let mut burst: Vec<Come> = (0..reads)

@@ -1,5 +1,5 @@
-//! What tests and benches open a rack with: directories, disks that are simulated and take no time,
-//! and ids that anybody can guess. Not for data that is to be kept.
+//! Rack options for tests and benches: directories, simulated disks that take no time, and
+//! predictable ids. Not for data that has to be kept.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,18 +13,19 @@ use crate::fail_point::FailPoints;
 use crate::work::Injected;
 use crate::{Entropy, RackOptions, Result, ScrubPolicy, StacksError};
 
-/// The shape of all of them: 48 disks.
+/// Returns the shape of all of them: 48 disks.
 ///
 /// # Errors
-/// When the preset is not what this program reads, which a test would have found.
+/// When this program cannot parse the preset, which a test would have found.
 pub fn shape() -> Result<Shape> {
     presets::shape("laptop").map_err(|error| StacksError::Invalid { what: error.to_string() })
 }
 
-/// A rack in `folder`: its index in `rack`, the disk of each place in `disk-PLACE`.
+/// Returns options for a rack in `folder`: its index in `rack`, the disk of each place in
+/// `disk-PLACE`.
 ///
 /// # Errors
-/// As of [`shape`].
+/// As for [`shape`].
 pub fn options(folder: &Path, clock: Clock) -> Result<RackOptions> {
     let shape = shape()?;
     let roots = shape.places().map(|place| (place, folder.join(format!("disk-{place}"))));
@@ -45,7 +46,7 @@ pub fn options(folder: &Path, clock: Clock) -> Result<RackOptions> {
     })
 }
 
-/// Bytes that nobody else of this process draws.
+/// Draws bytes that are unique within this process.
 fn draw() -> [u8; 16] {
     static DRAWN: AtomicU64 = AtomicU64::new(1);
     let mut bytes = [0; 16];

@@ -1,8 +1,8 @@
-//! A blob over all of its stacks: written stripe by stripe, read from any that are enough, and
-//! stacks that are lost made anew.
+//! A blob over all of its stacks: writes it stripe by stripe, reads it from any stacks that are
+//! enough, and rebuilds lost stacks.
 //!
-//! Memory of each is one stripe, that is `k + r` fragments, whatever the size of the blob
-//! (Pelican, OSDI 2014, section 3.1).
+//! Each of these holds one stripe in memory, that is `k + r` fragments, whatever the size of the
+//! blob (Pelican, OSDI 2014, section 3.1).
 
 mod buffers;
 mod reader;

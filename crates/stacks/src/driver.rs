@@ -1,16 +1,16 @@
-//! The live driver of a rack: one thread that tells the controller what happened and does what it
-//! says, with disks that turn, or are simulated to, and a thread for each operation that runs.
+//! The live driver of a rack: one thread that feeds events to the controller and carries out its
+//! commands with real or simulated disks, and a thread for each running operation.
 //!
 //! ```text
 //! submit --> inbox --> Rack::step --> SpinUp, SpinDown: the disk's stages, by their backend
 //!              ^                  '--> Run: the task's work, on a thread of its own
-//!              |                  '--> Refuse: the same work, told why not
+//!              |                  '--> Refuse: the same work, with the error
 //!              '------ done, a stage is over, time passed
 //! ```
 //!
-//! Decisions are the controller's alone, and all time is that of the one clock that is handed in.
-//! Here is what it cannot know: which disk is in a place, what a wake has cost, and who waits for
-//! what.
+//! The controller alone makes decisions, and all time comes from the one clock that is passed in.
+//! The driver knows what the controller cannot: which disk is in a place, what caused a spin-up,
+//! and who waits for what.
 
 mod looping;
 mod snapshot;
@@ -38,31 +38,31 @@ use crate::scrub::Scrubs;
 use crate::work::{Group, Shop};
 use crate::{Result, StacksError};
 
-/// What is done with the disks of a group while they spin, or told why it is not.
+/// Runs with the disks of a group while they spin, or with the error why they do not.
 pub(crate) type Work = Box<dyn FnOnce(Result<&Group>) + Send>;
 
-/// Something to be done in a group.
+/// An operation to run in a group.
 pub(crate) struct Task {
-    /// Where.
+    /// The group.
     pub(crate) group: GroupId,
-    /// What.
+    /// The kind of operation.
     pub(crate) kind: Kind,
     /// Bytes of blobs that it reads or writes.
     pub(crate) bytes: ByteCount,
-    /// When it is due, if somebody was promised a time.
+    /// Deadline, if a time was promised.
     pub(crate) due: Option<UnixTime>,
-    /// Which disks it can do with; none for all that there are.
+    /// The disks it can make do with; none for all there are.
     pub(crate) needs: Option<Needs>,
-    /// How.
+    /// The function to run.
     pub(crate) work: Work,
 }
 
-/// Disks that are enough for something.
+/// Disks that are enough for an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Any of these.
+    /// The candidates.
     pub(crate) places: Vec<PlaceId>,
-    /// So many of them.
+    /// How many of them are enough.
     pub(crate) enough: u32,
 }
 
@@ -73,26 +73,26 @@ impl std::fmt::Debug for Task {
     }
 }
 
-/// What the driver's thread is told.
+/// Messages to the driver's thread.
 enum Message {
     Submit(Task),
-    /// A stage of a disk is over, but for this long.
+    /// A stage of a disk has ended; its result may carry a remaining delay.
     Stage(stages::Ended),
     /// An operation is done.
     Worked(fulgurite_rack::OpId),
-    /// A disk is to be used no more.
+    /// A disk was given up.
     GiveUp(PlaceId),
     /// Another disk is in a place.
     Replaced(PlaceId),
-    /// A group was whole verified, then; or, with none, is to be.
+    /// A group was fully verified at this time, or, if none, is to be verified.
     Verified(GroupId, Option<u64>),
     Snapshot(oneshot::Sender<Snapshot>),
     Wakes(oneshot::Sender<Vec<Wake>>),
-    /// Somebody is told what the controller is told, and what it says.
+    /// Adds a subscriber to the controller's events and commands.
     Watch(Watcher),
-    /// Disks that sleep were looked at.
+    /// The disks in standby were polled.
     Looked(Vec<(PlaceId, Observed)>),
-    /// The hands of the clock were turned.
+    /// A manual clock was advanced.
     Turned,
     Stop,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Parts {
     pub(crate) rated_spin_ups: Option<u64>,
 }
 
-/// One of those that are counted, until it is dropped.
+/// Counts as one until it is dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -133,20 +133,20 @@ pub(crate) struct Driver {
     inbox: SyncSender<Message>,
     /// Reads that were submitted and are not done.
     reads: Arc<AtomicUsize>,
-    /// Nobody wants anything any more.
+    /// Set when the handle is dropped.
     is_left: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Driver {
-    /// Starts it. No disk is touched before something is submitted.
+    /// Starts the thread. No disk is accessed before a task is submitted.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When the thread cannot be started.
     pub(crate) fn start(parts: Parts) -> Result<Self> {
         let (inbox, messages) = sync_channel(DRIVER_INBOX_MAX);
         let turned = inbox.clone();
-        // Full is as good: it looks at the clock after each message.
+        // A full inbox is fine: the loop checks the clock after each message.
         parts.clock.listen(move || drop(turned.try_send(Message::Turned)));
         let is_left = Arc::<AtomicBool>::default();
         let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_left));
@@ -158,10 +158,11 @@ impl Driver {
         Ok(Self { inbox, reads, is_left, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Has something done when its group spins. Its work is called once, whatever becomes of it.
+    /// Submits a task to run when its group spins. Its work is called once, with an error if it
+    /// cannot run; it is dropped only if no thread can be started.
     ///
     /// # Errors
-    /// [`StacksError::Busy`] when too much waits to be looked at; then its work is not called.
+    /// [`StacksError::Busy`] when the inbox is full; then its work is not called.
     pub(crate) fn submit(&self, mut task: Task) -> Result<()> {
         if task.kind == Kind::Read {
             let (counted, work) = (Counted::new(&self.reads), task.work);
@@ -178,12 +179,12 @@ impl Driver {
         })
     }
 
-    /// Whether nobody reads, or waits for it.
+    /// Whether no read is running or waiting.
     pub(crate) fn is_calm(&self) -> bool {
         self.reads.load(Ordering::Acquire) == 0
     }
 
-    /// What goes on now.
+    /// Returns a snapshot of the rack.
     ///
     /// # Errors
     /// When it is stopping.
@@ -193,7 +194,7 @@ impl Driver {
         snapshot.await.map_err(|_| StacksError::Stopping)
     }
 
-    /// The last wakes, the latest first.
+    /// Returns the last spin-ups, newest first.
     ///
     /// # Errors
     /// When it is stopping.
@@ -203,7 +204,7 @@ impl Driver {
         wakes.await.map_err(|_| StacksError::Stopping)
     }
 
-    /// Has somebody told everything from here on, until it says that it wants no more.
+    /// Adds a subscriber, which is called with everything from here on until it returns false.
     ///
     /// # Errors
     /// When it is stopping.
@@ -211,7 +212,7 @@ impl Driver {
         self.tell(Message::Watch(watcher))
     }
 
-    /// A disk is used no more.
+    /// Reports that a disk was given up.
     ///
     /// # Errors
     /// When it is stopping.
@@ -219,7 +220,8 @@ impl Driver {
         self.tell(Message::GiveUp(place))
     }
 
-    /// A group was whole verified, then; or, with none, is to be without delay.
+    /// Reports that a group was fully verified at this time, or, if none, has it verified without
+    /// delay.
     ///
     /// # Errors
     /// When it is stopping.
@@ -227,7 +229,7 @@ impl Driver {
         self.tell(Message::Verified(group, now_ms))
     }
 
-    /// Another disk is in a place.
+    /// Reports that another disk is in a place.
     ///
     /// # Errors
     /// When it is stopping.
@@ -239,14 +241,14 @@ impl Driver {
         self.inbox.send(message).map_err(|_| StacksError::Stopping)
     }
 
-    /// Ends the thread when what runs has ended; what waits is told so. Returns when the disks are
-    /// put down.
+    /// Stops the thread: running tasks finish, waiting ones get an error. Returns when the disks
+    /// are spun down.
     pub(crate) fn stop(&self) {
-        // It may be gone already.
+        // The thread may be gone already.
         let _ = self.tell(Message::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
-        // Work of it may have the last handle; a thread cannot wait for itself.
+        // A task may hold the last handle, and a thread cannot join itself.
         if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
             tracing::error!("the thread of the rack panicked");
         }
@@ -254,10 +256,10 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// Does not wait: whoever drops the last handle may be work of it, or its own thread.
+    /// Does not block: the last handle may be dropped by a task or by the driver's own thread.
     fn drop(&mut self) {
         self.is_left.store(true, Ordering::Release);
-        // Full is as good: it looks whether it is left after each message.
+        // A full inbox is fine: the loop checks the flag after each message.
         drop(self.inbox.try_send(Message::Turned));
     }
 }

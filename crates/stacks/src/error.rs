@@ -1,4 +1,4 @@
-//! What can go wrong with blobs and stacks, with the ids a caller needs to act.
+//! Errors of blobs and stacks, with the ids a caller needs to act.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::Fault;
 pub struct LostStack {
     /// Which of the blob's stacks it is.
     pub index: u8,
-    /// The disk that has it, or should.
+    /// The disk that holds it, or should.
     pub disk: String,
     /// What is wrong with it.
     pub fault: Fault,
@@ -34,7 +34,7 @@ impl std::fmt::Display for LostStack {
 pub enum StacksError {
     #[error("{what}")]
     Invalid { what: String },
-    /// No disk is its own yet.
+    /// The rack's making was cut short; no disk belongs to it yet.
     #[error(
         "the index of the rack in {folder:?} is of no rack, it was never made whole: \
          `fulgurite rack init` goes on with it, and if it was lost, `fulgurite rack recover` finds \
@@ -117,12 +117,12 @@ impl Failure for StacksError {
 }
 
 impl StacksError {
-    /// What the caller should do.
+    /// Returns what the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } | Self::Unmade { .. } => ErrorKind::Invalid,
-            // Some of them may be on disks that come back.
+            // Some stacks may be on disks that come back.
             Self::TooFewStacks { lost, .. } if lost.iter().any(|lost| lost.fault.may_pass()) => {
                 ErrorKind::Unavailable
             }
@@ -141,13 +141,14 @@ impl StacksError {
         }
     }
 
-    /// Whether stacks that were not looked at, since their disks sleep on, may help.
+    /// Whether stacks that were skipped because their disks are spun down may help.
     pub(crate) fn has_asleep(&self) -> bool {
         let Self::TooFewStacks { lost, .. } = self else { return false };
         lost.iter().any(|lost| lost.fault == Fault::Asleep)
     }
 
-    /// Whether the process or the system has too much open, or no memory: no fault of any disk.
+    /// Whether the process or the system is out of file handles or memory, which is no fault of a
+    /// disk.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         match self {
@@ -172,7 +173,7 @@ impl StacksError {
         }
     }
 
-    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    /// Maps an I/O error, adding the path; a full disk becomes `Full`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.display().to_string();
         move |source| {
@@ -185,7 +186,7 @@ impl StacksError {
     }
 }
 
-/// Lost stacks in one line.
+/// Formats lost stacks in one line.
 pub(crate) fn list(lost: &[LostStack]) -> String {
     lost.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

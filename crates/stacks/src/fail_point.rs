@@ -1,11 +1,11 @@
 //! Fail points: named places at which a test may have the process killed, as a power cut would.
 //!
-//! They are compiled in always, so what is tested is what runs; unless one is armed, passing one
+//! They are always compiled in, so that the tested code is the shipped code. Passing an unarmed one
 //! costs a comparison.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// All that there are, in the order of a blob's life.
+/// All fail points, in the order of a blob's life.
 pub const FAIL_POINTS: [&str; 16] = [
     "rack-index-made",
     "rack-disk-named",
@@ -33,10 +33,10 @@ pub struct FailPoints {
 }
 
 impl FailPoints {
-    /// Arms the point called `name`; the process is killed at its passage number `count`, from 0.
+    /// Arms the fail point `name`: the process is killed at its passage number `count`, from 0.
     ///
     /// # Errors
-    /// When no point is called so; it says which there are.
+    /// When there is no such point; the message lists all.
     pub fn armed(name: &str, count: u32) -> Result<Self, String> {
         match FAIL_POINTS.iter().find(|point| **point == name) {
             Some(point) => Ok(Self { armed: Some(point), passages_left: count.into() }),
@@ -44,7 +44,7 @@ impl FailPoints {
         }
     }
 
-    /// Dies here when the point is armed and its passages are used up.
+    /// Kills the process here if the point is armed and its passages are used up.
     pub(crate) fn pass(&self, point: &'static str) {
         debug_assert!(FAIL_POINTS.contains(&point), "fail point {point} is listed");
         if self.armed != Some(point) {
@@ -52,7 +52,7 @@ impl FailPoints {
         }
         let used = |left: u32| left.checked_sub(1);
         if self.passages_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, used).is_err() {
-            // SIGKILL, not exit: no destructor runs and no buffer is written back.
+            // SIGKILL, not exit: no destructor runs and no buffer is flushed.
             let _ = rustix::process::kill_process(
                 rustix::process::getpid(),
                 rustix::process::Signal::KILL,

@@ -1,4 +1,5 @@
-//! What is wrong with a stack: data, and no error, for the other stacks of its blob take over.
+//! Faults of stacks. A fault is data rather than an error, because the other stacks of the blob
+//! take over.
 
 use std::io;
 
@@ -6,35 +7,35 @@ use std::io;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Its disk cannot be read now: it is away, failed, or not awake.
+    /// Its disk cannot be read now: it is away, failed or not spun up.
     OutOfReach {
         /// Why.
         why: String,
     },
-    /// Nothing: its disk sleeps on, since others are enough.
+    /// No fault: its disk was left spun down, since others are enough.
     Asleep,
-    /// The process or the system has too much open, or no memory: no fault of the stack.
+    /// The process or the system is out of file handles or memory; the stack is not at fault.
     Exhausted {
-        /// What the system said.
+        /// The system's error message.
         what: String,
     },
     /// There is no such file.
     Missing,
     /// The file cannot be read or written.
     Io {
-        /// What the system said.
+        /// The system's error message.
         what: String,
     },
-    /// It does not begin as a stack does.
+    /// It does not begin like a stack.
     NoStack,
-    /// A newer program wrote it.
+    /// Written by a newer program.
     Newer {
-        /// The version it says.
+        /// Its version.
         version: u8,
     },
-    /// It has no trailer: whoever wrote it never finished, or its end is gone.
+    /// It has no trailer: the write was never finished, or its end is gone.
     Unfinished,
-    /// It is not as long as it says.
+    /// Its length does not match its header and trailer.
     Cut {
         /// Bytes that there are.
         have: u64,
@@ -46,15 +47,15 @@ pub enum Fault {
         /// What it is.
         what: String,
     },
-    /// Bytes are not what was written.
+    /// Bytes differ from what was written.
     Damaged {
-        /// Which.
+        /// Which bytes.
         what: String,
     },
 }
 
 impl Fault {
-    /// Whether it may be gone later without a repair.
+    /// Whether the fault may go away without a repair.
     #[must_use]
     pub const fn may_pass(&self) -> bool {
         match self {
@@ -70,14 +71,14 @@ impl Fault {
         }
     }
 
-    /// Whether nothing is wrong but that too much is open.
+    /// Whether the cause is only a lack of file handles or memory.
     #[must_use]
     pub const fn is_exhausted(&self) -> bool {
         matches!(self, Self::Exhausted { .. })
     }
 
-    /// Whether the file is whole and simply not the one that belongs here: it may be somebody's
-    /// only copy, and nothing overwrites it.
+    /// Whether the file is intact but not the one that belongs here: it may be another rack's only
+    /// copy, so it is never overwritten.
     #[must_use]
     pub const fn is_somebodys(&self) -> bool {
         match self {
@@ -94,7 +95,7 @@ impl Fault {
         }
     }
 
-    /// The fault that an error of a file is.
+    /// Maps an I/O error of a file to a fault.
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound {

@@ -1,5 +1,5 @@
-//! The bytes of a stack, version 1, as docs/formats/stack.md has them: header, fragments each with
-//! its sum, trailer.
+//! The bytes of a stack, version 1, as in docs/formats/stack.md: header, fragments each with its
+//! checksum, trailer.
 //!
 //! ```text
 //! | header, n x 4 KiB | fragment 0 | sum | fragment 1 | sum | ... | trailer, 64 |
@@ -7,8 +7,7 @@
 //!   blob's entry       one of a blob shorter                     sum of the blob
 //! ```
 //!
-//! Pure: bytes in, bytes out. What reads and writes files is `stack`, what knows of all stacks of a
-//! blob is `blob`.
+//! Pure functions on bytes. `stack` reads and writes files, `blob` handles all stacks of a blob.
 
 use crc_fast::{CrcAlgorithm, Digest};
 use fulgurite_units::{BlobId, ByteCount, RackId};
@@ -18,13 +17,13 @@ use crate::{Fault, Result, StacksError};
 
 /// Bytes of each fragment but those of a blob's last stripe (Pelican, OSDI 2014, section 3).
 pub const FRAGMENT_BYTES: usize = 128 << 10;
-/// Bytes of a sum.
+/// Bytes of a checksum.
 pub const SUM_BYTES: usize = 8;
 /// Bytes of a trailer.
 pub const TRAILER_BYTES: usize = 64;
 /// A header is padded to a multiple of this, so that fragments begin on a page.
 pub const HEADER_ALIGN: usize = 4096;
-/// The version that is written.
+/// The version that this program writes.
 pub const VERSION: u8 = 1;
 
 const HEADER_MAGIC: [u8; 8] = *b"FULGSTCK";
@@ -32,7 +31,7 @@ const TRAILER_MAGIC: [u8; 8] = *b"FULGSTKE";
 /// Bytes of a header before its entry.
 const HEADER_FIXED: usize = 56;
 
-/// Into how many stacks a blob goes, and how many of them may be lost.
+/// The erasure code of a blob: how many stacks it has, and how many of them may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coding {
     information: u8,
@@ -43,10 +42,10 @@ impl Coding {
     /// Pelican's: 15 stacks of information and 3 of redundancy.
     pub const PELICAN: Self = Self { information: 15, redundancy: 3 };
 
-    /// So many stacks of information, and so many of redundancy.
+    /// Creates a coding with this many information and redundancy stacks.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`] when one of them is zero, or both are too many.
+    /// [`StacksError::Invalid`] when one of them is zero, or the sum is too large.
     pub fn new(information: u8, redundancy: u8) -> Result<Self> {
         let both = usize::from(information) + usize::from(redundancy);
         if information == 0 || redundancy == 0 || both > CODING_STACKS_MAX {
@@ -59,19 +58,19 @@ impl Coding {
         Ok(Self { information, redundancy })
     }
 
-    /// Stacks of information: how many are enough to read a blob.
+    /// Number of information stacks: how many are enough to read a blob.
     #[must_use]
     pub const fn information(self) -> u8 {
         self.information
     }
 
-    /// Stacks of redundancy: how many may be lost.
+    /// Number of redundancy stacks: how many may be lost.
     #[must_use]
     pub const fn redundancy(self) -> u8 {
         self.redundancy
     }
 
-    /// All stacks of a blob.
+    /// Number of stacks of a blob.
     #[must_use]
     pub const fn stacks(self) -> u8 {
         self.information + self.redundancy
@@ -84,7 +83,7 @@ impl std::fmt::Display for Coding {
     }
 }
 
-/// How the bytes of a blob fall into stripes.
+/// How the bytes of a blob are divided into stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stripes {
     coding: Coding,
@@ -92,7 +91,7 @@ pub struct Stripes {
 }
 
 impl Stripes {
-    /// The stripes of a blob of `length` bytes.
+    /// Returns the stripes of a blob of `length` bytes.
     #[must_use]
     pub const fn new(coding: Coding, length: ByteCount) -> Self {
         Self { coding, length: length.get() }
@@ -110,13 +109,13 @@ impl Stripes {
         u64::from(self.coding.information) * bytes(FRAGMENT_BYTES)
     }
 
-    /// How many there are: none of an empty blob.
+    /// Number of stripes; none for an empty blob.
     #[must_use]
     pub fn count(self) -> u64 {
         self.length.div_ceil(self.whole_bytes())
     }
 
-    /// User bytes of stripe `stripe`; zero behind the last.
+    /// Returns the user bytes of stripe `stripe`; zero beyond the last.
     #[must_use]
     pub fn data_bytes(self, stripe: u64) -> usize {
         let before = stripe.saturating_mul(self.whole_bytes());
@@ -124,19 +123,21 @@ impl Stripes {
         usize::try_from(here).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of each fragment of stripe `stripe`: those of the last share what is left evenly.
+    /// Returns the bytes of each fragment of stripe `stripe`. Those of the last share its bytes
+    /// evenly.
     #[must_use]
     pub fn fragment_bytes(self, stripe: u64) -> usize {
         self.data_bytes(stripe).div_ceil(usize::from(self.coding.information))
     }
 
-    /// Where the fragment of stripe `stripe` begins in a stack, from the end of its header.
+    /// Returns where the fragment of stripe `stripe` begins in a stack, relative to the end of its
+    /// header.
     #[must_use]
     pub fn offset(self, stripe: u64) -> u64 {
         stripe * bytes(FRAGMENT_BYTES + SUM_BYTES)
     }
 
-    /// Bytes of a whole stack with a header of `header_bytes`.
+    /// Returns the bytes of a whole stack with a header of `header_bytes`.
     #[must_use]
     pub fn stack_bytes(self, header_bytes: u64) -> u64 {
         let fragments = match self.count().checked_sub(1) {
@@ -147,29 +148,29 @@ impl Stripes {
     }
 }
 
-/// A length in memory as one on a disk.
+/// Converts a length in memory to one on a disk.
 pub(crate) fn bytes(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// What a stack says of itself before its fragments.
+/// The header of a stack, in front of its fragments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The rack that it is of.
+    /// The rack it belongs to.
     pub rack: RackId,
-    /// The blob that it is of.
+    /// The blob it belongs to.
     pub blob: BlobId,
     /// How the blob is coded.
     pub coding: Coding,
-    /// Which of the blob's stacks it is: information first.
+    /// Which of the blob's stacks it is; information first.
     pub index: u8,
-    /// What the blob's writer gave along, the same in each stack: at most
+    /// The entry supplied by the blob's writer, the same in each stack: at most
     /// [`ENTRY_BYTES_MAX`].
     pub entry: Vec<u8>,
 }
 
 impl Header {
-    /// The header of the blob's stack `index`.
+    /// Returns the header of the blob's stack `index`.
     #[must_use]
     pub fn with_index(&self, index: u8) -> Self {
         Self { index, ..self.clone() }
@@ -181,7 +182,7 @@ impl Header {
         (HEADER_FIXED + self.entry.len() + SUM_BYTES).next_multiple_of(HEADER_ALIGN)
     }
 
-    /// Its bytes.
+    /// Encodes the header.
     ///
     /// # Errors
     /// [`StacksError::Invalid`] when the entry is too long.
@@ -210,10 +211,11 @@ impl Header {
         Ok(bytes)
     }
 
-    /// How long a header is that begins with these bytes, [`HEADER_ALIGN`] or more of them.
+    /// Returns the length of the header that begins with these bytes, [`HEADER_ALIGN`] or more of
+    /// them.
     ///
     /// # Errors
-    /// What is wrong when it is none.
+    /// The fault, if it is no valid header.
     pub fn length(beginning: &[u8]) -> std::result::Result<usize, Fault> {
         let mut fields = Fields(beginning);
         if fields.array::<8>()? != HEADER_MAGIC {
@@ -233,10 +235,10 @@ impl Header {
         Ok(length)
     }
 
-    /// The header of these bytes, which are as many as [`Self::length`] says.
+    /// Parses a header of as many bytes as [`Self::length`] returned.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The fault.
     pub fn parse(header: &[u8]) -> std::result::Result<Self, Fault> {
         let damaged = |what: &str| Fault::Damaged { what: what.to_owned() };
         let length = Self::length(header)?;
@@ -263,23 +265,23 @@ impl Header {
     }
 }
 
-/// What a stack says behind its fragments; without it the stack was never finished.
+/// The trailer of a stack, behind its fragments. A stack without one was never finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
-    /// The blob that it is of.
+    /// The blob it belongs to.
     pub blob: BlobId,
     /// Which of the blob's stacks it is.
     pub index: u8,
     /// Bytes of the blob.
     pub length: ByteCount,
-    /// Of two blobs with one key the one with the higher number was written later.
+    /// Of two blobs with the same key, the one with the higher number was written later.
     pub sequence: u64,
     /// CRC-64/NVME of the blob's bytes.
     pub sum: u64,
 }
 
 impl Trailer {
-    /// Its bytes.
+    /// Encodes the trailer.
     #[must_use]
     pub fn encode(&self) -> [u8; TRAILER_BYTES] {
         let mut bytes = Vec::with_capacity(TRAILER_BYTES);
@@ -293,10 +295,10 @@ impl Trailer {
         std::array::from_fn(|at| bytes[at])
     }
 
-    /// The trailer of these bytes.
+    /// Parses a trailer.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The fault.
     pub fn parse(trailer: &[u8; TRAILER_BYTES]) -> std::result::Result<Self, Fault> {
         let mut fields = Fields(trailer);
         if fields.array::<8>()? != TRAILER_MAGIC {
@@ -312,20 +314,20 @@ impl Trailer {
     }
 }
 
-/// The sum of a fragment: of where it belongs and of its bytes, so that one at a wrong place is as
-/// bad as a damaged one.
+/// Returns the checksum of a fragment. It covers the fragment's position as well as its bytes, so a
+/// misplaced fragment is detected like a damaged one.
 #[must_use]
 pub fn fragment_sum(blob: BlobId, index: u8, stripe: u64, fragment: &[u8]) -> u64 {
     sum(&[&blob.to_bytes(), &[index], &stripe.to_le_bytes(), fragment])
 }
 
-/// A CRC-64/NVME that is not complete.
+/// Returns a CRC-64/NVME digest to be updated.
 #[must_use]
 pub fn running_sum() -> Digest {
     Digest::new(CrcAlgorithm::Crc64Nvme)
 }
 
-/// CRC-64/NVME of parts one behind the other.
+/// Returns the CRC-64/NVME of the concatenated parts.
 fn sum(parts: &[&[u8]]) -> u64 {
     let mut digest = running_sum();
     parts.iter().for_each(|part| digest.update(part));

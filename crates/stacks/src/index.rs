@@ -1,17 +1,18 @@
-//! The rack's own index: which blobs there are, where their stacks lie, and what is to be swept.
+//! The rack's own index: which blobs exist, where their stacks are, and what is to be
+//! garbage-collected.
 //!
 //! ```text
 //! begin    the blob and where it will go        before the first byte of a stack
 //! commit   its key names it; what the key       after all stacks are synced and read back,
-//!          named before is unwanted             before anybody is told
+//!          named before is unwanted             before the put is acknowledged
 //! sweep    unwanted stacks go, then their row   when their group spins anyway
 //! ```
 //!
-//! Everything but the bytes of blobs is here, so that a listing or a look at an object wakes no
-//! disk; objects of a few KiB are here whole. Nothing is removed from a disk that the index does
-//! not say is unwanted: a stack that it does not know may be one that a lost index knew.
+//! Everything but the bytes of blobs is here, so listing or heading an object spins up no disk.
+//! Objects of a few KiB are stored inline. Only stacks that the index lists as unwanted are removed
+//! from a disk: an unknown stack may belong to an index that was lost.
 //!
-//! Closures of writes run on the catalog's committer; this decides nothing over time.
+//! Write closures run on the catalog's committer. The index has no timing of its own.
 
 mod rows;
 mod starts;
@@ -40,39 +41,39 @@ use crate::format::Coding;
 use crate::limits::{INDEX_PAGE_MAX, SEQUENCES_PER_MS};
 use crate::{Result, StacksError};
 
-/// What an object is, but for its bytes.
+/// An object without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Object {
     /// Its key.
     pub key: String,
     /// When it was put, in milliseconds since 1970.
     pub modified_ms: u64,
-    /// What its writer says of it, by names.
+    /// Attributes that its writer supplied.
     pub attributes: Vec<(String, String)>,
 }
 
-/// A blob that is to be committed.
+/// A blob to be committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole {
     /// The blob.
     pub blob: BlobId,
     /// The group that it lies in.
     pub group: GroupId,
-    /// How it is coded and where its stacks are.
+    /// Its coding and the places of its stacks.
     pub row: BlobRow,
 }
 
-/// Stacks that nobody wants any more.
+/// Stacks to be garbage-collected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwanted {
     /// Their blob.
     pub blob: BlobId,
-    /// Each with its place.
+    /// Index and place of each.
     pub stacks: Vec<(u8, PlaceId)>,
-    /// When they became unwanted. That of the blob itself when it was being written as the rack was
-    /// opened: it was never acknowledged, unless this index is an older copy.
+    /// When they became unwanted. It is the blob's own sequence if the blob was being written when
+    /// the rack was opened; such a blob was never acknowledged, unless this index is an older copy.
     pub sequence: u64,
-    /// The row.
+    /// Key of the row.
     key: Vec<u8>,
 }
 
@@ -90,7 +91,7 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// Opens the index in a folder of its own, and makes it where there is none.
+    /// Opens the index in a folder of its own, creating it if there is none.
     ///
     /// # Errors
     /// When the store cannot be opened.
@@ -99,7 +100,7 @@ impl Index {
         Self::over(Arc::new(store))
     }
 
-    /// The index in a store that has its spaces.
+    /// Creates an index over a store that has its spaces.
     ///
     /// # Errors
     /// When its committer cannot be started.
@@ -108,32 +109,32 @@ impl Index {
         Ok(Self { store, committer, clock: None })
     }
 
-    /// The same with a clock. Sequences are no less than its milliseconds then, so that an older
-    /// copy of an index gives none that was given already, and what is written after it was brought
-    /// back is the later.
+    /// Adds a clock. Sequences are then at least its time in milliseconds, scaled. So an older copy
+    /// of the index reuses no sequence, and what is written after it was restored is newer than
+    /// anything written before.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The least that the next sequence is.
+    /// Returns the minimum of the next sequence.
     fn floor(&self) -> u64 {
         self.clock.as_ref().map_or(0, |clock| clock.now().as_millis() * SEQUENCES_PER_MS)
     }
 
-    /// Which rack it is of; none when it is new.
+    /// Returns the rack it belongs to; none when it is new.
     ///
     /// # Errors
-    /// Those of the store, as for all that reads.
+    /// Those of the store, as for every read.
     pub fn rack(&self) -> Result<Option<RackRow>> {
         Ok(row::get(&*self.store, RACK, RACK_KEY)?)
     }
 
-    /// Says which rack it is of, if it is new.
+    /// Assigns a new index to a rack.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`] when it is another's.
+    /// [`StacksError::Invalid`] when it belongs to another rack.
     pub fn claim(&self, rack: RackId, coding: Coding) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
             if let Some(found) = row::get::<RackRow>(tx, RACK, RACK_KEY)? {
@@ -144,8 +145,8 @@ impl Index {
         })
     }
 
-    /// Says that it is another rack's, if it knows no disk and no object of the one that it was
-    /// made for: somebody made a new index where one was lost.
+    /// Reassigns an index to another rack if it knows no disk and no object: somebody created a new
+    /// index in place of a lost one.
     ///
     /// # Errors
     /// [`StacksError::Invalid`] when it knows any.
@@ -162,7 +163,7 @@ impl Index {
         self.committer.commit_blocking(move |tx| Ok(row::put(tx, RACK, RACK_KEY.to_vec(), &row)?))
     }
 
-    /// What is under a key.
+    /// Looks up a key.
     ///
     /// # Errors
     /// Those of the store.
@@ -170,8 +171,8 @@ impl Index {
         Ok(row::get(&*self.store, OBJECTS, &object_key(key))?)
     }
 
-    /// At most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in the order of their
-    /// keys, those behind `after` or at it.
+    /// Returns at most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in key order,
+    /// starting at `from`.
     ///
     /// # Errors
     /// Those of the store.
@@ -186,7 +187,7 @@ impl Index {
         rows.into_iter().map(|(key, row)| Ok((text(key)?, row))).collect()
     }
 
-    /// Where the stacks of a blob are; none when there is no such blob any more.
+    /// Returns where the stacks of a blob are; none when the blob no longer exists.
     ///
     /// # Errors
     /// Those of the store.
@@ -194,7 +195,7 @@ impl Index {
         Ok(row::get(&*self.store, BLOBS, &blob_key(group, blob))?)
     }
 
-    /// At most [`INDEX_PAGE_MAX`] blobs of a group, those behind `after`.
+    /// Returns at most [`INDEX_PAGE_MAX`] blobs of a group, those behind `after`.
     ///
     /// # Errors
     /// Those of the store.
@@ -202,7 +203,7 @@ impl Index {
         self.blobs_up_to(group, after, INDEX_PAGE_MAX)
     }
 
-    /// The same, at most `limit` of them.
+    /// Like `blobs`, but returns at most `limit` of them.
     ///
     /// # Errors
     /// Those of the store.
@@ -221,7 +222,7 @@ impl Index {
         rows.into_iter().map(|(key, row)| Ok((blob_of(&key)?, row))).collect()
     }
 
-    /// What is known of the disks that were in the rack's places.
+    /// Returns the disk last seen in each of the rack's places.
     ///
     /// # Errors
     /// Those of the store.
@@ -230,7 +231,8 @@ impl Index {
         rows.into_iter().map(|(key, row)| Ok((place_of(&key)?, row))).collect()
     }
 
-    /// How far the verification of each group is; groups that it knows nothing of begin now.
+    /// Returns the progress of each group's verification. Groups without a row are scheduled from
+    /// now on.
     ///
     /// # Errors
     /// Those of the store.
@@ -249,8 +251,8 @@ impl Index {
         })
     }
 
-    /// Blobs of a group that something was wrong with and stayed wrong, as its verification has it
-    /// so far, or the last one had.
+    /// Returns the number of blobs of a group that its running or last verification found damaged
+    /// and could not repair.
     ///
     /// # Errors
     /// Those of the store.
@@ -259,7 +261,8 @@ impl Index {
         Ok(row.map_or(0, |row| row.problems))
     }
 
-    /// A piece of a group's verification has ended: at a blob, or, with none, all of it.
+    /// Records that a piece of a group's verification ended at a blob, or, if none, that the whole
+    /// group is done.
     ///
     /// # Errors
     /// Those of the store.
@@ -282,7 +285,7 @@ impl Index {
         })
     }
 
-    /// Has a group verified from its beginning without delay, or not any more.
+    /// Requests a verification of a group from its beginning without delay, or cancels the request.
     ///
     /// # Errors
     /// Those of the store.
@@ -297,7 +300,7 @@ impl Index {
         })
     }
 
-    /// Remembers which disk is in a place.
+    /// Records which disk is in a place.
     ///
     /// # Errors
     /// Those of the store.
@@ -318,7 +321,7 @@ impl Index {
         })
     }
 
-    /// Puts an object that is kept whole in the index. Says its sequence.
+    /// Puts an inline object. Returns its sequence.
     ///
     /// # Errors
     /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says.
@@ -332,7 +335,7 @@ impl Index {
         self.committer.commit(put).await
     }
 
-    /// Notes that stacks of a blob are about to be written, and says the blob's sequence.
+    /// Records an intent to write stacks of a blob, and returns the blob's sequence.
     ///
     /// # Errors
     /// Those of the store.
@@ -346,7 +349,7 @@ impl Index {
         })
     }
 
-    /// Notes that more stacks of a blob that was begun are about to be written.
+    /// Records an intent to write more stacks of a blob that was begun.
     ///
     /// # Errors
     /// Those of the store.
@@ -361,8 +364,8 @@ impl Index {
         self.committer.commit_blocking(move |tx| add_begun(tx, blob, &stacks))
     }
 
-    /// Makes a blob that was begun what its key names. What the key named before is unwanted then;
-    /// when that is later than this one, this one is.
+    /// Commits a blob: its key names it from now on. What the key named before becomes unwanted; if
+    /// that is newer than this blob, this blob does instead.
     ///
     /// # Errors
     /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says; the blob is unwanted
@@ -377,7 +380,8 @@ impl Index {
             let object = (object, length);
             match put_blob_object(tx, object, content, sequence, mode) {
                 Ok(()) => Ok(None),
-                // Not an error of the closure: that would undo that the blob is unwanted.
+                // Not returned as an error of the closure, which would roll back that the blob is
+                // unwanted.
                 Err(refused @ (StacksError::Exists { .. } | StacksError::Changed { .. })) => {
                     let sequence = next_sequence(tx, 0)?;
                     forget_blob(tx, group, blob, sequence)?;
@@ -389,7 +393,7 @@ impl Index {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Gives up what was begun: its stacks are unwanted.
+    /// Abandons a blob that was begun: its stacks become unwanted.
     ///
     /// # Errors
     /// Those of the store.
@@ -400,7 +404,7 @@ impl Index {
         })
     }
 
-    /// Gives up all that was begun: nobody writes it, since the rack was just opened.
+    /// Abandons all blobs that were begun. The rack was just opened, so nobody is writing them.
     ///
     /// # Errors
     /// Those of the store.
@@ -419,9 +423,9 @@ impl Index {
         }
     }
 
-    /// Stacks of a blob were made anew: they are in these places now, unless the blob is gone. Says
-    /// whether it is there; if not, the new stacks are unwanted. What is in the old place of one of
-    /// `stay` is somebody else's, and is not unwanted.
+    /// Records that stacks of a blob were rebuilt in these places. Returns whether the blob still
+    /// exists; if not, the new stacks become unwanted. For indices in `stay` the old place holds
+    /// another owner's file, which does not become unwanted.
     ///
     /// # Errors
     /// Those of the store.
@@ -439,7 +443,8 @@ impl Index {
                 abandon(tx, &begun_key(blob, sequence), blob, sequence)?;
                 return Ok(false);
             };
-            // What they were made in place of is swept with what was begun and is not there.
+            // The stacks they replace are garbage-collected along with begun stacks that are not in
+            // the row.
             let mut left = Vec::new();
             for (index, place) in stacks {
                 let old = row.places.get_mut(usize::from(index)).ok_or_else(bad_key)?;
@@ -453,7 +458,7 @@ impl Index {
         })
     }
 
-    /// Removes an object. Says whether there was one.
+    /// Removes an object. Returns whether there was one.
     ///
     /// # Errors
     /// Those of the store.
@@ -472,8 +477,7 @@ impl Index {
         self.committer.commit(delete).await
     }
 
-    /// At most [`INDEX_PAGE_MAX`] sets of stacks of a group that nobody wants, those behind
-    /// `after`.
+    /// Returns at most [`INDEX_PAGE_MAX`] sets of unwanted stacks of a group, those behind `after`.
     ///
     /// # Errors
     /// Those of the store.
@@ -494,7 +498,7 @@ impl Index {
         rows.into_iter().map(of).collect()
     }
 
-    /// Whether a stack that somebody called unwanted is one that a blob needs: then it stays.
+    /// Whether a blob needs a stack that was listed as unwanted, so that it must stay.
     ///
     /// # Errors
     /// Those of the store.
@@ -504,7 +508,7 @@ impl Index {
         Ok(at == Some(place.get()))
     }
 
-    /// Forgets stacks that were swept: of each of `unwanted` those that it has no more.
+    /// Updates rows after a garbage collection: each of `unwanted` lists the stacks that are left.
     ///
     /// # Errors
     /// Those of the store.
@@ -522,8 +526,8 @@ impl Index {
         })
     }
 
-    /// Takes up a blob that was found on disks and that the index does not know, unless its key
-    /// names a later one. Says whether it did.
+    /// Adds a blob that was found on disks and is missing in the index, unless its key names a
+    /// newer one. Returns whether it was added.
     ///
     /// # Errors
     /// Those of the store.
@@ -547,7 +551,7 @@ impl Index {
 const RACK_KEY: &[u8] = b"rack";
 const SEQUENCE_KEY: &[u8] = b"sequence";
 
-/// Keys of objects are as they are: nothing follows them, and pages of a prefix are ranges.
+/// Object keys are stored without a terminator: nothing follows them, and a prefix is a range.
 fn object_key(key: &str) -> Vec<u8> {
     key.as_bytes().to_vec()
 }
@@ -564,7 +568,7 @@ fn begun_key(blob: BlobId, sequence: u64) -> Vec<u8> {
     KeyWriter::new().fixed(&blob.to_bytes()).u64(sequence).finish()
 }
 
-/// A blob may have several: of what it was before a rebuild, and itself.
+/// A blob may have several rows: for stacks replaced by a rebuild, and for the blob itself.
 fn unwanted_key(group: GroupId, blob: BlobId, sequence: u64) -> Vec<u8> {
     KeyWriter::new().u32(group.get()).fixed(&blob.to_bytes()).u64(sequence).finish()
 }
@@ -598,19 +602,19 @@ fn parse_begun_key(key: &[u8]) -> Result<(BlobId, u64)> {
     Ok((BlobId::from_bytes(*blob), sequence))
 }
 
-/// The sequence at the end of a key.
+/// Returns the sequence at the end of a key.
 #[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
 fn sequence_of(key: &[u8]) -> Result<u64> {
     key.last_chunk().map(|bytes| u64::from_be_bytes(*bytes)).ok_or_else(bad_key)
 }
 
-/// The blob in a key that begins with a group.
+/// Returns the blob id in a key that begins with a group.
 fn blob_of(key: &[u8]) -> Result<BlobId> {
     let blob = key.get(4..).and_then(|rest| rest.first_chunk::<16>()).ok_or_else(bad_key)?;
     Ok(BlobId::from_bytes(*blob))
 }
 
-/// One more than the last, and no less than `floor`.
+/// Returns one more than the last sequence, and at least `floor`.
 fn next_sequence(tx: &mut Transaction<'_>, floor: u64) -> Result<u64> {
     let last: u64 = row::get(tx, RACK, SEQUENCE_KEY)?.unwrap_or(0);
     let next = floor.max(last + 1);
@@ -618,7 +622,7 @@ fn next_sequence(tx: &mut Transaction<'_>, floor: u64) -> Result<u64> {
     Ok(next)
 }
 
-/// Sequences go on behind this one.
+/// Makes sequences continue behind this one.
 fn raise_sequence(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     let last: u64 = row::get(tx, RACK, SEQUENCE_KEY)?.unwrap_or(0);
     Ok(row::put(tx, RACK, SEQUENCE_KEY.to_vec(), &last.max(sequence))?)
@@ -638,7 +642,7 @@ fn put_object(
     put_blob_object(tx, (object, length), content, sequence, mode)
 }
 
-/// Puts the row of an object, with what it replaces unwanted. A later one stays.
+/// Puts the row of an object and marks the blob it replaces as unwanted. A newer object stays.
 fn put_blob_object(
     tx: &mut Transaction<'_>,
     (object, length): (Object, ByteCount),
@@ -652,7 +656,8 @@ fn put_blob_object(
         return Err(StacksError::refused(mode, &object.key));
     }
     if before.as_ref().is_some_and(|before| before.sequence > sequence) {
-        // It was put before the one that is there, and came later: as if overwritten at once.
+        // Put earlier than the object that is there, but committed later: as if overwritten at
+        // once.
         if let Content::Blob { group, blob } = content {
             forget_blob(tx, GroupId::new(group), blob, sequence)?;
         }
@@ -666,19 +671,19 @@ fn put_blob_object(
     Ok(row::put(tx, OBJECTS, key, &row)?)
 }
 
-/// Puts the row of a blob, and counts it if it is new.
+/// Puts the row of a blob, and adds it to the totals if it is new.
 fn put_blob(tx: &mut Transaction<'_>, group: GroupId, blob: BlobId, row: &BlobRow) -> Result<()> {
     let key = blob_key(group, blob);
     let before = row::get::<BlobRow>(tx, BLOBS, &key)?;
     row::put(tx, BLOBS, key, row)?;
     match before {
-        // Its bytes are what they were.
+        // Its length is unchanged.
         Some(_) => Ok(()),
         None => change_totals(tx, group, |totals| totals.add(row.length)),
     }
 }
 
-/// A blob that nothing names any more: its stacks are unwanted.
+/// Removes a blob that no key names any more, and marks its stacks as unwanted.
 fn forget_blob(
     tx: &mut Transaction<'_>,
     group: GroupId,
@@ -691,7 +696,7 @@ fn forget_blob(
     Ok(row::put(tx, UNWANTED, unwanted_key(group, blob, sequence), &unwanted)?)
 }
 
-/// Removes the row of a blob, and says what it was.
+/// Removes the row of a blob and returns it.
 fn forget_blob_row(
     tx: &mut Transaction<'_>,
     group: GroupId,
@@ -704,7 +709,7 @@ fn forget_blob_row(
     Ok(Some(row))
 }
 
-/// Notes more stacks that are begun.
+/// Adds stacks to an intent.
 fn add_begun(
     tx: &mut Transaction<'_>,
     (group, blob, sequence): (GroupId, BlobId, u64),
@@ -716,7 +721,7 @@ fn add_begun(
     Ok(row::put(tx, BEGUN, key, &begun)?)
 }
 
-/// What was begun has come to an end: what of it the blob's row does not name is unwanted.
+/// Ends an intent: its stacks that are not in the blob's row become unwanted.
 fn end_begun(
     tx: &mut Transaction<'_>,
     (group, blob, sequence): (GroupId, BlobId, u64),
@@ -735,7 +740,7 @@ fn end_begun(
     Ok(row::put(tx, UNWANTED, unwanted_key(group, blob, sequence), &unwanted)?)
 }
 
-/// What was begun under `key` becomes unwanted.
+/// Abandons the intent under `key`: its stacks become unwanted.
 fn abandon(tx: &mut Transaction<'_>, key: &[u8], blob: BlobId, sequence: u64) -> Result<()> {
     let Some(begun) = row::get::<BegunRow>(tx, BEGUN, key)? else { return Ok(()) };
     tx.delete(BEGUN, key.to_vec())?;

@@ -1,16 +1,16 @@
-//! Blobs on the disks of a rack (Pelican, OSDI 2014, section 3): coded into stacks, one a disk,
-//! that say what they are, so that any that are enough give the blob back, and all of them the
-//! index.
+//! Blobs on the disks of a rack (Pelican, OSDI 2014, section 3). A blob is erasure-coded into
+//! stacks, one per disk. Each stack describes itself, so any stacks that are enough give the blob
+//! back, and all of them together the index.
 //!
 //! ```text
-//! store    RackStore: a rack as a store of objects; made, opened, verified, mended
+//! store    RackStore: a rack as an object store; created, opened, verified, repaired
 //! driver   the thread that drives the rack's controller and its disks
 //! scrub    when each group is verified
-//! index    which objects there are, where their stacks lie, what is to be swept
-//! work     what is done with the blobs of a group while its disks spin
+//! index    which objects exist, where their stacks are, what is to be garbage-collected
+//! work     operations on the blobs of a group while its disks spin
 //! blob     BlobWriter, BlobReader, rebuild: one blob over its stacks
 //! stack    StackWriter, StackReader: one file on one disk
-//! format   header, fragments with their sums, trailer: docs/formats/stack.md
+//! format   header, fragments with their checksums, trailer: docs/formats/stack.md
 //! ```
 //!
 //! Not here: which disks a blob goes to and when they spin (`rack`), and what a disk is (`disks`).

@@ -1,20 +1,20 @@
-//! When each group is verified: its blobs read from all of their stacks and mended, so that a fault
-//! of a disk that sleeps is found within a bounded time.
+//! Schedules the verification (scrub) of each group. Its blobs are read from all of their stacks
+//! and repaired, so that a latent fault of a spun-down disk is found within a bounded time.
 //!
 //! ```text
-//! age since it was whole verified:
+//! age since the last full verification:
 //! 0 ------------ 1/2 ---------- 3/4 ------------------ 1   of the interval
-//!     nothing        rides along     is woken for it       by now it is over
+//!     nothing        rides along     spun up for it        over by now
 //! ```
 //!
-//! Half an interval is rest. Then a group is verified while it spins anyway; one that did not spin
-//! is woken when three quarters are over, which leaves a quarter for the verification itself. It
-//! goes piece by piece, of a class one group at a time, as groups of a class spin; where it was cut
-//! off it goes on. What fails rests for an hour and is tried again.
+//! Nothing happens for the first half of the interval. Then a group is verified while it spins
+//! anyway. A group that did not spin by three quarters is spun up, which leaves a quarter for the
+//! verification itself. It goes piece by piece, one group of a class at a time, as groups of a
+//! class spin. An interrupted one resumes at its cursor. A failed one is retried after an hour.
 //!
-//! A state machine: what time it is and which groups spin is handed in, what is to be begun comes
-//! out. By the time of day, since it has to outlast a start; a day that is set back counts as no
-//! time.
+//! A state machine: the time and the spinning groups are passed in, and the pieces to begin are
+//! returned. It uses wall-clock time because the schedule must survive restarts; a clock that is
+//! set back counts as no time passed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,8 +27,8 @@ use crate::limits::SCRUB_REST;
 /// How often groups are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScrubPolicy {
-    /// Each group is whole verified at least once in this time, if its disks can be used and are
-    /// fast enough for what lies on them; none for never.
+    /// Each group is fully verified at least once in this time, if its disks can be used and are
+    /// fast enough for what they hold; none for never.
     pub interval: Option<Duration>,
 }
 
@@ -43,25 +43,25 @@ impl Default for ScrubPolicy {
 pub(crate) enum Piece {
     /// The blobs up to this one are verified.
     UpTo(BlobId),
-    /// All are.
+    /// The whole group is verified.
     Whole,
     /// It could not be done now.
     Failed,
 }
 
-/// What is known of each group's verification.
+/// The verification state of each group.
 #[derive(Debug)]
 pub(crate) struct Scrubs {
     interval_ms: Option<u64>,
     groups: BTreeMap<GroupId, Known>,
-    /// Before this time nothing is to be done.
+    /// Nothing is due before this time.
     look_at_ms: u64,
 }
 
 #[derive(Debug)]
 struct Known {
     class: u32,
-    /// When it was whole verified, or is taken to have been for the first time.
+    /// When it was last fully verified, or an assumed time if it never was.
     from_ms: u64,
     row: ScrubRow,
     is_running: bool,
@@ -69,7 +69,7 @@ struct Known {
 }
 
 impl Scrubs {
-    /// The groups of a rack, each with its class and with what the index has of it.
+    /// Creates the schedule of a rack's groups, each with its class and its row of the index.
     pub(crate) fn new(
         policy: ScrubPolicy,
         groups: impl IntoIterator<Item = (GroupId, u32, ScrubRow)>,
@@ -78,7 +78,7 @@ impl Scrubs {
         let groups: Vec<_> = groups.into_iter().collect();
         let count = crate::format::bytes(groups.len()).max(1);
         let known = |(number, (group, class, row)): (u64, (GroupId, u32, ScrubRow))| {
-            // New groups begin at different ages, so that they do not all come at once.
+            // New groups start at different ages, so that they are not all due at once.
             let head_start = interval_ms.unwrap_or(0) / 2 * number / count;
             let from_ms = row.whole_ms.unwrap_or_else(|| row.since_ms.saturating_sub(head_start));
             let known = Known { class, from_ms, row, is_running: false, rest_until_ms: 0 };
@@ -88,8 +88,8 @@ impl Scrubs {
         Self { interval_ms, groups, look_at_ms: 0 }
     }
 
-    /// Groups of which a piece is to be verified now, each with the blob that the one before ended
-    /// at. They are taken to run until [`Self::ended`].
+    /// Returns the groups of which a piece is to be verified now, each with the cursor of its
+    /// previous piece. They count as running until [`Self::ended`].
     pub(crate) fn begin(
         &mut self,
         now: UnixTime,
@@ -101,7 +101,7 @@ impl Scrubs {
         };
         let mut busy: BTreeSet<u32> = BTreeSet::new();
         for known in self.groups.values_mut() {
-            // Somebody set the clock back.
+            // The clock was set back.
             known.from_ms = known.from_ms.min(now);
             if known.is_running {
                 busy.insert(known.class);
@@ -129,7 +129,7 @@ impl Scrubs {
         begun
     }
 
-    /// A piece of a group's verification has ended.
+    /// Records how a piece of a group's verification ended.
     pub(crate) fn ended(&mut self, group: GroupId, piece: &Piece, now: UnixTime) {
         self.look_at_ms = 0;
         let now = now.as_millis();
@@ -144,7 +144,7 @@ impl Scrubs {
         }
     }
 
-    /// A group was whole verified, by whoever wanted it.
+    /// Records that a group was fully verified, by whatever request.
     pub(crate) fn verified(&mut self, group: GroupId, now_ms: u64) {
         self.look_at_ms = 0;
         let Some(known) = self.groups.get_mut(&group) else { return };
@@ -153,7 +153,7 @@ impl Scrubs {
         (known.row.after, known.row.is_asked) = (None, false);
     }
 
-    /// A group is to be verified from its beginning without delay.
+    /// Requests a verification of a group from its beginning without delay.
     pub(crate) fn ask(&mut self, group: GroupId) {
         self.look_at_ms = 0;
         if let Some(known) = self.groups.get_mut(&group) {
@@ -161,7 +161,7 @@ impl Scrubs {
         }
     }
 
-    /// When there may be something to do; groups that come to spin are to be looked at before.
+    /// Returns when something may be due. A group that begins to spin may be due earlier.
     pub(crate) fn deadline(&self) -> Option<UnixTime> {
         let interval = self.interval_ms?;
         let running = self.groups.values().filter(|known| known.is_running);
@@ -174,15 +174,14 @@ impl Scrubs {
         waits.map(at).min().map(UnixTime::from_millis)
     }
 
-    /// When a group was last whole verified, and whether it is being verified.
+    /// Returns when a group was last fully verified, and whether it is being verified.
     pub(crate) fn of(&self, group: GroupId) -> (Option<UnixTime>, bool) {
         let Some(known) = self.groups.get(&group) else { return (None, false) };
         let is_under_way = known.is_running || known.row.after.is_some();
         (known.row.whole_ms.map(UnixTime::from_millis), is_under_way)
     }
 
-    /// The first time at which a group may want something, if none of them begins to spin later
-    /// than it could ride.
+    /// Returns the earliest time at which a group may be due, spinning or not.
     fn next_look(&self, now: u64, interval: u64) -> u64 {
         let ages = self.groups.values().map(|known| known.from_ms + interval / 2);
         let asked = self.groups.values().any(|known| known.row.is_asked);
@@ -190,7 +189,7 @@ impl Scrubs {
     }
 }
 
-/// The age at which a group is woken.
+/// Returns the age at which a group is spun up.
 const fn woken_from(interval: u64) -> u64 {
     interval / 4 * 3
 }

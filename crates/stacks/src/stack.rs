@@ -1,7 +1,7 @@
-//! One stack: all fragments of a blob that lie on one disk, in one file that says what it is.
+//! One stack: all fragments of a blob on one disk, in one self-describing file.
 //!
-//! What is wrong with a stack is a [`Fault`], which is data and no error: the others
-//! of its blob take over.
+//! A defect of a stack is a [`Fault`], which is data rather than an error: the other stacks of the
+//! blob take over.
 
 mod reader;
 mod writer;
@@ -15,31 +15,31 @@ use fulgurite_units::BlobId;
 
 use crate::Fault;
 
-/// Bytes that can be read at any place, as those of a file.
+/// A source with positional reads, such as a file.
 pub trait ReadAt {
     /// Fills `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// Those of the file, and `UnexpectedEof` when it ends before.
+    /// Those of the file, and `UnexpectedEof` when it ends earlier.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Fault>;
 
-    /// How many there are.
+    /// Returns its length.
     ///
     /// # Errors
     /// Those of the file.
     fn bytes(&self) -> Result<u64, Fault>;
 
-    /// Says that `bytes` from `offset` on are read soon. It may do nothing.
+    /// Hints that `bytes` from `offset` on are read soon. May do nothing.
     fn will_need(&self, _offset: u64, _bytes: u64) {}
 
-    /// Whether that [waits](Self::will_need) until its disk has read them: whoever reads from
-    /// several disks says it to all side by side.
+    /// Whether that hint [blocks](Self::will_need) until the disk has read them. Callers that read
+    /// from several disks then give it in parallel.
     fn waits_for(&self, _offset: u64, _bytes: u64) -> bool {
         false
     }
 }
 
-/// Where bytes are written one behind the other, and kept.
+/// An append-only sink that can be synced.
 pub trait Sink {
     /// Appends all of `bytes`.
     ///
@@ -47,7 +47,7 @@ pub trait Sink {
     /// Those of the file.
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault>;
 
-    /// Returns when all of them are on stable storage.
+    /// Blocks until all of them are on stable storage.
     ///
     /// # Errors
     /// Those of the file.
@@ -100,23 +100,23 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// The name of a stack's file on its disk.
+/// Returns the name of a stack's file on its disk.
 #[must_use]
 pub fn file_name(blob: BlobId, index: u8) -> String {
     format!("{blob}.{index:03}.stack")
 }
 
-/// The name of a stack that is made anew, until it takes that of the one before it.
+/// Returns the temporary name of a rebuilt stack, until it is renamed over the old one.
 #[must_use]
 pub fn new_name(name: &str) -> String {
     format!("{name}.new")
 }
 
-/// Blob and index of the stack that a file is called after.
+/// Parses blob and index from the name of a stack's file.
 #[must_use]
 pub fn parse_file_name(name: &str) -> Option<(BlobId, u8)> {
     let (blob, index) = name.strip_suffix(".stack")?.split_once('.')?;
     let (blob, index) = (blob.parse().ok()?, index.parse().ok()?);
-    // A name has one spelling.
+    // Only the canonical spelling counts.
     (file_name(blob, index) == name).then_some((blob, index))
 }

@@ -1,13 +1,13 @@
-//! A rack that is open: its index, its disks with their driver, and the store of objects over both.
+//! An open rack: its index, its disks with their driver, and the object store over both.
 //!
 //! ```text
-//! DIR/index      the index: which objects there are, and where
+//! DIR/index      the index: which objects exist, and where
 //! DIR/staging    bytes on their way to a blob; empty after a start
-//! DIR/ledger     who woke which disk, and why
+//! DIR/ledger     which disks were spun up, and why
 //! ```
 //!
-//! What is written together lies together: blobs go to one group until it is full, so that who
-//! reads them again wakes one group.
+//! What is written together is stored together: blobs go to one group until it is full, so reading
+//! them again spins up one group.
 
 mod identify;
 mod mends;
@@ -44,11 +44,11 @@ use crate::limits::INLINE_BYTES_MAX;
 use crate::work::{Group, Job, Shop, mend, sweep, write};
 use crate::{Result, StacksError};
 
-/// A rack as a store of objects. Clones are the same rack.
+/// A rack as an object store. Clones refer to the same rack.
 #[derive(Clone, Debug)]
 pub struct RackStore(Arc<Inner>);
 
-/// What everything that is asked of a rack works with.
+/// Shared state of an open rack.
 #[derive(Debug)]
 pub(crate) struct Inner {
     shop: Arc<Shop>,
@@ -65,9 +65,9 @@ pub(crate) struct Inner {
 /// Where new blobs go.
 #[derive(Debug, Default)]
 struct Writes {
-    /// The group that they go to now, by its position.
+    /// Index of the current group.
     at: usize,
-    /// Groups that had no room, or too few disks.
+    /// Groups that lacked space or disks at the last attempt.
     full: BTreeSet<GroupId>,
 }
 
@@ -76,20 +76,20 @@ impl RackStore {
         &self.0
     }
 
-    /// Which rack it is.
+    /// Id of the rack.
     #[must_use]
     pub fn rack(&self) -> RackId {
         self.0.rack()
     }
 
-    /// Whether every place has its disk, as far as the index knows: none still has to be taken.
-    /// Asks no disk.
+    /// Whether every place has a disk that belongs to the rack, according to the index. Accesses no
+    /// disk.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.0.shop.places.new_count() == 0
     }
 
-    /// What goes on now. Asks no disk.
+    /// Returns a snapshot. Accesses no disk.
     ///
     /// # Errors
     /// When it is stopping.
@@ -97,14 +97,14 @@ impl RackStore {
         Box::pin(self.0.driver.snapshot())
     }
 
-    /// Whether nobody reads from it, or waits to. Asks nobody.
+    /// Whether no read is running or waiting.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.0.driver.is_calm()
     }
 
-    /// Has somebody told what the rack is like, and from then on each event of its controller and
-    /// what that said to it, until it returns false. The rack waits for it: it must not block.
+    /// Adds a subscriber. It gets a snapshot of the rack, and then each event of its controller
+    /// with the commands, until it returns false. The rack waits for it, so it must not block.
     ///
     /// # Errors
     /// When it is stopping.
@@ -112,7 +112,7 @@ impl RackStore {
         self.0.driver.watch(Box::new(watcher))
     }
 
-    /// Ends it: what is under way is finished, all disks are put down.
+    /// Stops the rack: running operations finish, and all disks are spun down.
     pub fn stop(&self) {
         self.0.driver.stop();
     }
@@ -143,13 +143,13 @@ impl Inner {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is under a key.
+    /// Looks up a key.
     fn object(&self, key: &str) -> Result<ObjectRow> {
         let missing = || StacksError::NotFound { key: key.to_owned() };
         self.index().object(key)?.ok_or_else(missing)
     }
 
-    /// Puts an object. Says its sequence when it is safe.
+    /// Puts an object. Returns its sequence once it is durable.
     async fn put(
         self: &Arc<Self>,
         key: &str,
@@ -160,7 +160,8 @@ impl Inner {
     ) -> Result<u64> {
         let modified_ms = self.clock.now().as_millis();
         let object = Object { key: key.to_owned(), modified_ms, attributes };
-        // What says more of itself than its bytes has to be found again on the disks.
+        // An object with attributes becomes a blob even if small, so that it can be recovered from
+        // the disks.
         if length <= INLINE_BYTES_MAX && object.attributes.is_empty() {
             let mut bytes = Vec::new();
             let read = std::io::Read::read_to_end(&mut source.open(), &mut bytes);
@@ -171,7 +172,7 @@ impl Inner {
         self.put_blob(object, source, ByteCount::new(length), mode).await
     }
 
-    /// What a commit would refuse now is not written first; the commit decides all the same.
+    /// Checks the condition before the bytes are written; the commit checks it again.
     fn refuse_early(&self, key: &str, mode: Mode) -> Result<()> {
         let found = self.index().object(key)?;
         if mode.is_met(found.map(|row| row.sequence)) {
@@ -180,7 +181,7 @@ impl Inner {
         Err(StacksError::refused(mode, key))
     }
 
-    /// Writes a blob to the group that blobs go to, and to the next when that one has no room.
+    /// Writes a blob to the current group, or to the next if that one has no space.
     async fn put_blob(
         self: &Arc<Self>,
         object: Object,
@@ -196,7 +197,8 @@ impl Inner {
             let (object, bytes) = (object.clone(), source.open());
             let job = Job { blob, coding: self.coding, object, mode, length, bytes };
             match self.write_to(group, job, length).await {
-                // No fault of the group: it would be the same in each, and wake them all.
+                // Not the group's fault: every group would fail the same way, and all would be spun
+                // up.
                 Err(error) if error.is_exhausted() => return Err(error),
                 Err(error @ (StacksError::Full { .. } | StacksError::TooFewStacks { .. })) => {
                     tracing::warn!(%group, "a group takes no blobs: {error}");
@@ -218,8 +220,8 @@ impl Inner {
         Err(StacksError::Full { what })
     }
 
-    /// The group that blobs go to; behind those that took the last ones those that did not, which
-    /// may have room by now.
+    /// Returns the group for the next blob. Groups that rejected blobs come last; they may have
+    /// space by now.
     fn next_group(&self, tried: &BTreeSet<GroupId>) -> Option<GroupId> {
         let mut writes = self.writes();
         let count = self.groups.len();
@@ -241,7 +243,7 @@ impl Inner {
                 inner.sweep(ready);
                 done
             });
-            // Whoever put it may have left; it is committed all the same.
+            // The caller may have given up; the blob is committed all the same.
             let _ = send.send(done);
         };
         self.driver.submit(Task {
@@ -255,7 +257,7 @@ impl Inner {
         written.await.unwrap_or(Err(StacksError::Stopping))
     }
 
-    /// Sweeps a group that spins anyway. A failure is told and comes again.
+    /// Garbage-collects a group that spins anyway. A failure is logged, and retried next time.
     fn sweep(&self, group: &Group) {
         match sweep(self.shop(), group) {
             Ok(swept) if swept.stacks > 0 => {
@@ -267,15 +269,15 @@ impl Inner {
         }
     }
 
-    /// Removes an object; done already when there is none.
+    /// Removes an object. Idempotent.
     async fn delete(&self, key: &str) -> Result<()> {
         self.index().delete(key).await.map(|_| ())
     }
 
-    /// Something is wrong with stacks of a blob that was read: they are made anew.
+    /// Schedules a repair of a blob after a read found faulty stacks (read repair).
     fn suspect(self: &Arc<Self>, group: GroupId, blob: BlobId, lost: &[LostStack]) {
         if lost.iter().all(|lost| lost.fault.may_pass()) {
-            // Their disks are away, and come back or are given up.
+            // Their disks are away and will come back or be given up.
             return;
         }
         if !self.mends.begin(blob, self.clock.passed()) {
@@ -310,7 +312,7 @@ impl Inner {
         let (kind, bytes, work) = (Kind::Rebuild, ByteCount::ZERO, Box::new(work));
         let task = Task { group, kind, bytes, due: None, needs: None, work };
         if let Err(error) = self.driver.submit(task) {
-            // A later read or a verification finds it again.
+            // A later read or a verification finds the blob again.
             self.mends.end(blob, false, self.clock.passed());
             tracing::warn!(%group, %blob, "a blob is not mended now: {error}");
         }

@@ -1,5 +1,5 @@
-//! Blobs over stacks in memory: every byte comes back while enough stacks are left, and what is
-//! lost beyond that is named.
+//! Tests blobs over in-memory stacks: every byte comes back while enough stacks are left, and
+//! losses beyond that are reported by name.
 
 mod file;
 mod golden;
@@ -36,7 +36,7 @@ fn disk(index: usize) -> String {
     format!("disk {}", 10 + index)
 }
 
-/// The stacks of a blob.
+/// Returns the stacks of a blob, written in pieces of `piece` bytes.
 fn write(header: &Header, bytes: &[u8], piece: usize) -> Vec<Vec<u8>> {
     let files: Vec<File> = (0..header.coding.stacks()).map(|_| File::default()).collect();
     let sinks = files.iter().enumerate().map(|(index, file)| (disk(index), Ok(file.clone())));
@@ -69,7 +69,7 @@ fn all(stacks: Vec<Vec<u8>>) -> Vec<Option<Vec<u8>>> {
     stacks.into_iter().map(Some).collect()
 }
 
-/// Lengths at and beside the borders of stripes and fragments.
+/// Lengths at and next to the boundaries of stripes and fragments.
 fn lengths() -> impl Strategy<Value = usize> {
     let whole = 3 * FRAGMENT_BYTES;
     prop_oneof![
@@ -249,15 +249,15 @@ fn names_of_files_have_one_spelling() {
     }
 }
 
-/// A stack whose disk is read before anything of it can be had.
+/// A stack whose prefetch blocks.
 struct Slow {
     bytes: Vec<u8>,
-    /// How far it was read.
+    /// How far it has been prefetched.
     brought: Mutex<u64>,
     gate: Arc<Gate>,
 }
 
-/// How many disks are read at once.
+/// Counts the disks that are read in parallel.
 #[derive(Default)]
 struct Gate {
     now: AtomicUsize,
@@ -265,7 +265,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// One is read, and goes on when all are; or after so many looks that they never will be.
+    /// Blocks until `all` disks are being read, or gives up after many polls.
     fn pass(&self, all: usize) {
         let now = self.now.fetch_add(1, Ordering::AcqRel) + 1;
         self.most.fetch_max(now, Ordering::AcqRel);

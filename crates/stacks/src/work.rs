@@ -1,23 +1,24 @@
-//! What is done with the blobs of a group while its disks spin: written, read, mended, swept,
-//! found.
+//! Operations on the blobs of a group while its disks spin: write, read, repair, garbage
+//! collection, recovery.
 //!
 //! ```text
-//! on_disk    a disk's files as stacks want them, and faults that tests inject
-//! identity   which disk it is: fulgurite-disk.json
-//! arrive     a disk that was just mounted, and one that is made the rack's
-//! window     a stack read past the system's memory
-//! write      a blob to its places, read back, committed
-//! read       a blob to whoever asked, from all of its stacks
-//! mend       stacks that are lost, made anew; a blob checked whole
+//! on_disk    a disk's files as stacks need them, and faults that tests inject
+//! identity   identity of a disk: fulgurite-disk.json
+//! arrive     identifies a mounted disk, initializes a new one
+//! window     direct I/O for stacks
+//! write      writes a blob to its places, reads it back, commits it
+//! read       reads a blob for a client
+//! mend       verifies a whole blob, rebuilds lost stacks
 //! scrub      a piece of a group's verification
-//! sweep      what nobody wants goes
-//! find       what lies on the disks of a group, for an index that was lost
-//! unmended   blobs that could not be made whole, for whoever watches
-//! starts     which start each disk knows of, by which older copies are known
+//! sweep      garbage collection
+//! find       searches the disks of a group for the content of a lost index
+//! unmended   blobs that could not be repaired, for subscribers
+//! starts     start counts of disks, which detect older copies
 //! ```
 //!
-//! Each is called by a driver that has the disks of one group active. None of them decides when;
-//! and none opens a file but through the guard of the disks, which refuses one that sleeps.
+//! Each is called by a driver that keeps the disks of one group active. None of them decides when
+//! it runs, and none opens a file except through the guard of the disks, which refuses a sleeping
+//! disk.
 
 mod arrive;
 mod find;
@@ -62,40 +63,40 @@ use crate::blob::How;
 use crate::fail_point::FailPoints;
 use crate::index::{DiskRow, Index, RoomRow};
 
-/// The folder of a disk that has its stacks.
+/// Folder of a disk for its stacks.
 pub(crate) const STACKS: &str = "stacks";
 
-/// What all of it works with.
+/// Shared context of these operations.
 #[derive(Debug)]
 pub struct Shop {
-    /// Which rack.
+    /// Id of the rack.
     pub rack: RackId,
-    /// The way to the disks.
+    /// Access to the disks.
     pub guard: Guard,
     /// The rack's index.
     pub index: Arc<Index>,
-    /// Where the process may be killed, for tests.
+    /// Fail point at which the process is killed, for tests.
     pub fail: FailPoints,
-    /// Faults of disks that tests want.
+    /// Injected faults of disks, for tests.
     pub injected: Injected,
     /// Chooses the places of a blob's stacks.
     pub choose: Box<dyn Choose>,
-    /// Which stacks clients' reads look at.
+    /// Which stacks clients' reads use.
     pub reads: How,
     /// The rack's places.
     pub places: Places,
-    /// Blobs that are whole and unwanted, as far as the index knows.
+    /// Blobs that are complete although the index lists them as unwanted.
     pub whole: WholeBlobs,
-    /// Which start this is.
+    /// The current start.
     pub starts: Starts,
-    /// Blobs that could not be made whole.
+    /// Blobs that could not be repaired.
     pub unmended: Unmended,
     /// The one clock.
     pub clock: Clock,
 }
 
-/// Blobs that a sweep found whole, with their keys: no more than were being written when the rack
-/// was opened.
+/// Blobs that a garbage collection found complete, with their keys: at most as many as were being
+/// written when the rack was opened.
 #[derive(Debug, Default)]
 pub struct WholeBlobs(Mutex<BTreeMap<BlobId, String>>);
 
@@ -105,21 +106,21 @@ impl WholeBlobs {
     }
 }
 
-/// The places of a rack, and which disk is in each as far as the index says.
+/// The places of a rack, and the disk in each according to the index.
 #[derive(Debug, Default)]
 pub struct Places(Mutex<BTreeMap<PlaceId, Place>>);
 
 #[derive(Clone, Debug)]
 struct Place {
     group: GroupId,
-    /// None of a disk that was not made one of the rack yet.
+    /// None if the disk was not initialized for the rack yet.
     disk: Option<DiskRow>,
-    /// What room it had when it was last looked at.
+    /// Its space when it was last queried.
     room: Option<RoomRow>,
 }
 
 impl Places {
-    /// A place of a group, with the disk and the room that the index has for it.
+    /// Adds a place of a group, with the disk and the space that the index has for it.
     pub fn add(
         &self,
         place: PlaceId,
@@ -130,7 +131,7 @@ impl Places {
         self.lock().insert(place, Place { group, disk, room });
     }
 
-    /// What room the disk of a place had when it was last looked at.
+    /// Returns the space of a place's disk when it was last queried.
     #[must_use]
     pub fn room(&self, place: PlaceId) -> Option<RoomRow> {
         self.lock().get(&place).and_then(|place| place.room)
@@ -142,13 +143,13 @@ impl Places {
         }
     }
 
-    /// The group of a place.
+    /// Returns the group of a place.
     #[must_use]
     pub fn group(&self, place: PlaceId) -> Option<GroupId> {
         self.lock().get(&place).map(|place| place.group)
     }
 
-    /// Whether the disk of a place was given up: nothing on it counts any more.
+    /// Whether the disk of a place was given up, so that nothing on it counts any more.
     #[must_use]
     pub fn is_given_up(&self, place: PlaceId) -> bool {
         let places = self.lock();
@@ -156,24 +157,24 @@ impl Places {
         disk.is_some_and(|disk| disk.is_given_up)
     }
 
-    /// Whether the disk of a place is no rack's yet, as far as the index knows.
+    /// Whether the disk of a place belongs to no rack yet, according to the index.
     #[must_use]
     pub fn is_new(&self, place: PlaceId) -> bool {
         self.lock().get(&place).is_some_and(|place| place.disk.is_none())
     }
 
-    /// How many places have a disk that is no rack's yet.
+    /// Returns how many places have a disk that belongs to no rack yet.
     #[must_use]
     pub fn new_count(&self) -> usize {
         self.lock().values().filter(|place| place.disk.is_none()).count()
     }
 
-    /// Places whose disk is the rack's.
+    /// Returns how many places have a disk that belongs to the rack.
     pub(crate) fn count_known(&self) -> usize {
         self.lock().values().filter(|place| place.disk.is_some()).count()
     }
 
-    /// Places whose disk was given up.
+    /// Returns the places whose disk was given up.
     pub(crate) fn given_up(&self) -> Vec<PlaceId> {
         let places = self.lock();
         let is_given_up = |place: &Place| place.disk.as_ref().is_some_and(|disk| disk.is_given_up);
@@ -196,7 +197,7 @@ impl Places {
 }
 
 impl Shop {
-    /// Whether each disk of a group that was not given up can be used now.
+    /// Whether all disks of a group, except those given up, can be used now.
     fn all_are_usable(&self, group: &Group) -> bool {
         let places = self.places.lock();
         let of_group = places.iter().filter(|(_, place)| place.group == group.id);
@@ -205,7 +206,7 @@ impl Shop {
         needed.all(|(at, _)| group.usable.contains(at))
     }
 
-    /// A group with these disks active.
+    /// Creates a group with these disks active.
     #[must_use]
     pub fn group(&self, id: GroupId, active: Vec<PlaceId>) -> Group {
         let mut group = Group { id, ..Group::default() };
@@ -223,15 +224,15 @@ impl Shop {
 /// A group while its disks are active.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Which group.
+    /// Id of the group.
     pub id: GroupId,
-    /// Its places that can be used: active, with the disk that belongs there.
+    /// Places that can be used: active, with the disk that belongs there.
     pub usable: Vec<PlaceId>,
-    /// Its places whose disk is active and not made one of the rack yet.
+    /// Places whose disk is active but not initialized for the rack yet.
     pub new: Vec<PlaceId>,
-    /// Its places whose disk sleeps on since it was not needed.
+    /// Places whose disk was left spun down because it was not needed.
     pub asleep: Vec<PlaceId>,
-    /// What is wrong with others of its places.
+    /// Failures of its other places.
     pub troubles: BTreeMap<PlaceId, String>,
 }
 

@@ -1,8 +1,8 @@
-//! A rack whose process is killed at every step of a write, a repair and a sweep: what was
-//! acknowledged is there, what was not is there whole or not at all, and nothing stays on the disks
-//! that nobody wants.
+//! A rack whose process is killed at every step of a write, a repair and a garbage collection:
+//! acknowledged objects are there, unacknowledged ones are there whole or not at all, and no
+//! unwanted stacks stay on the disks.
 //!
-//! It runs itself as the process that is killed, so it has a `main` of its own.
+//! It re-executes itself as the process that is killed, so it has a `main` of its own.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectStoreExt as _};
 
-/// The first argument of the process that is killed; then come the folder, the point and its count.
+/// First argument of the process that is killed; the folder, the fail point and the count follow.
 const VICTIM: &str = "victim";
 
 const LENGTH: usize = 1_400_000;
@@ -33,7 +33,7 @@ fn main() {
         run(be_killed(Path::new(&arguments[2]), &arguments[3], count));
         return;
     }
-    // As a harness does: whoever runs one test of another name runs none of these.
+    // Like a test harness: a filter for another test name runs nothing here.
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     if filter.is_some_and(|filter| !"crash".contains(filter.as_str())) {
         return;
@@ -53,7 +53,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// Has a process killed at a passage of a point and looks at what it left. Whether it was killed.
+/// Runs a process that is killed at a passage of a fail point, and checks what it left. Returns
+/// whether it was killed.
 fn check(point: &str, count: u32) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let victim = Command::new(std::env::current_exe().unwrap())
@@ -71,7 +72,7 @@ fn check(point: &str, count: u32) -> bool {
     was_killed
 }
 
-/// Puts, damages, mends, deletes and puts again, and says what was acknowledged.
+/// Puts, damages, repairs, deletes and puts again, and prints what was acknowledged.
 async fn be_killed(folder: &Path, point: &str, count: u32) {
     let (options_of, clock) = options(folder, FailPoints::armed(point, count).unwrap());
     let rack = RackStore::init(options_of).await.unwrap();
@@ -88,7 +89,7 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
         rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
         say(&format!("put {key}"));
     }
-    // More stacks of a blob than may be lost, each damaged in another stripe.
+    // Damages more stacks of a blob than may be lost, each in another stripe.
     let first = stacks(folder)[0].file_name().unwrap().to_str().unwrap()[..36].to_owned();
     let of_first =
         stacks(folder).into_iter().filter(|file| file.to_str().unwrap().contains(&first));
@@ -106,7 +107,7 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
         rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
         say(&format!("put {key}"));
     }
-    // A disk is given up, and another put in its place.
+    // A disk is given up and replaced.
     let place = shape().places().next().unwrap();
     let report = rack.rebuild(place).await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
@@ -114,7 +115,7 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
     std::fs::remove_dir_all(root(folder, place)).unwrap();
     let report = rack.replace(place).await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
-    // Each group is verified by itself, and what a lost index knew is found again.
+    // Each group is verified on schedule, and the content of a lost index is recovered.
     say("replaced");
     clock.advance(fulgurite_units::Duration::from_secs(30 * 86_400));
     let is_over = |at: UnixTime| at.as_millis() > 30 * 86_400_000;
@@ -135,7 +136,7 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
 async fn look(folder: &Path, said: &[&str], context: &str) {
     let (options, _) = options(folder, FailPoints::default());
     let rack = if said.contains(&"index lost") {
-        // The disks say whose they are.
+        // The disks name their rack.
         let text = std::fs::read_to_string(root(folder, PlaceId::new(1)).join(DISK_FILE)).unwrap();
         let id = serde_json::from_str::<serde_json::Value>(&text).unwrap();
         let id = id["rack"].as_str().unwrap().parse().unwrap();
@@ -160,17 +161,17 @@ async fn look(folder: &Path, said: &[&str], context: &str) {
     }
     let report = rack.verify().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0], "{context}");
-    // One that is whole and was not acknowledged stays, for this index may be an older copy; it is
-    // taken up when the disks are looked through.
+    // A complete but unacknowledged blob stays, for this index may be an older copy; a search of
+    // the disks adds it.
     rack.recover().await.unwrap();
     let mut there = 0;
     for key in ["0", "1", "2", "3"] {
         there += usize::from(rack.head(&Key::from(key)).await.is_ok());
     }
-    // A write sweeps its group.
+    // A write garbage-collects its group.
     rack.put(&Key::from("last"), bytes("last").into()).await.unwrap();
     let width = usize::try_from(shape().code().width()).unwrap();
-    // What lies on a disk that was given up is nobody's.
+    // Stacks on a disk that was given up do not count.
     let status = rack.status().await.unwrap();
     let disks = status.groups.iter().flat_map(|group| &group.disks);
     let given_up = disks.filter(|disk| disk.trouble.as_deref() == Some("given up"));
@@ -210,7 +211,7 @@ fn options(folder: &Path, fail: FailPoints) -> (RackOptions, ManualClock) {
     let disks = Simulated::new(places.clone(), Times::PELICAN, Ratio::ZERO, Seed::new(1));
     let roots: BTreeMap<PlaceId, PathBuf> =
         places.into_iter().map(|place| (place, root(folder, place))).collect();
-    // Another process draws others.
+    // Ids must differ between processes.
     let (drawn, process) = (AtomicU64::new(0), u64::from(std::process::id()));
     let options = RackOptions {
         directory: folder.join("rack"),

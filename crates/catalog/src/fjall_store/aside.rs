@@ -1,11 +1,11 @@
-//! What a start cut off a journal, kept as evidence beside the store.
+//! Torn batches that were cut off a journal at open, kept as evidence beside the store.
 //!
 //! ```text
 //!   PATH.cut/JOURNAL-OFFSET.batch     the bytes that stood at OFFSET of JOURNAL
 //! ```
 //!
-//! Nothing reads these files again; they are for whoever asks what the batch was. They hold rows
-//! in the clear, so no more than [`CUT_BATCHES_MAX`] are kept.
+//! Nothing reads these files; they are for an operator who asks what the batch was. They hold rows
+//! in the clear, so at most [`CUT_BATCHES_MAX`] are kept.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limits::CUT_BATCHES_MAX;
 
-/// A batch that a start cut off the end of a journal, because it was torn.
+/// A torn batch that was cut off the end of a journal at open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutBatch {
     /// The journal it was cut from.
@@ -26,8 +26,8 @@ pub struct CutBatch {
     pub kept: Option<PathBuf>,
 }
 
-/// Keeps `bytes`, which stand at `offset` of `journal`, in a file of `folder`. That it cannot, on a
-/// full disk, must not keep the store from opening: the batch was never acknowledged.
+/// Saves `bytes`, found at `offset` of `journal`, in a file of `folder`. A failure, for example on
+/// a full disk, must not prevent opening: the batch was never acknowledged.
 pub(super) fn keep_aside(
     folder: &Path,
     journal: &Path,

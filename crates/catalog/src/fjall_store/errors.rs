@@ -1,4 +1,4 @@
-//! What an error of the backend means to a caller.
+//! Maps errors of the backend to errors of the catalog.
 //!
 //! Missing or unreadable content is damage; a failing disk is not.
 
@@ -14,12 +14,12 @@ use crate::{CatalogError, Space};
 /// The version of the directory that fjall 3 reads and writes.
 const ENGINE_VERSION: u8 = 3;
 
-/// A directory that cannot be what was written.
+/// Returns an error for a directory that cannot be as it was written.
 pub(super) fn damaged(path: &Path, reason: impl Into<String>) -> CatalogError {
     CatalogError::Damaged { path: path.to_owned(), reason: reason.into(), source: None }
 }
 
-/// An error while the directory at `path` is opened.
+/// Maps an error of opening the directory at `path`.
 pub(super) fn open(path: &Path, error: Error) -> CatalogError {
     let path = path.to_owned();
     if let Error::InvalidVersion(found) = error {
@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path, error: Error) -> CatalogError {
     write("open the store", error)
 }
 
-/// An error while rows of `space` are read.
+/// Maps an error of reading rows of `space`.
 pub(super) fn read(space: Space, error: Error) -> CatalogError {
     if is_damage(&error) {
         CatalogError::CorruptRow { space: space.name(), source: cause(error) }
@@ -45,7 +45,7 @@ pub(super) fn read(space: Space, error: Error) -> CatalogError {
     }
 }
 
-/// An error while something is written.
+/// Maps an error of writing.
 pub(super) fn write(action: &'static str, error: Error) -> CatalogError {
     if matches!(error, Error::Poisoned) {
         let reason = "a write of rows to tables or to the journal failed".to_owned();
@@ -54,7 +54,7 @@ pub(super) fn write(action: &'static str, error: Error) -> CatalogError {
     CatalogError::Io { action, source: cause(error) }
 }
 
-/// An error of the file system while the directory at `path` is prepared.
+/// Maps an error of the file system while the directory at `path` is prepared.
 pub(super) fn file(action: &'static str, error: io::Error) -> CatalogError {
     CatalogError::Io { action, source: Arc::new(error) }
 }

@@ -1,4 +1,4 @@
-//! The journals of the store, checked before the backend replays them.
+//! The journals of the store (its write-ahead log), checked before the backend replays them.
 //!
 //! ```text
 //!   batch   01 | count u32 | version u64      then `count` rows, then the end
@@ -8,17 +8,17 @@
 //!   end     03 | XXH3-64 of the rows u64 | "FJL" 03
 //! ```
 //!
-//! All integers are little-endian; behind the last batch a journal is zeros, and versions rise
+//! All integers are little-endian. After the last batch a journal is all zeros, and versions rise
 //! from batch to batch. Each batch is synced before the next is written. So an unreadable record
 //! with no whole batch after it, in the journal that was being written, may be a batch that was
-//! never acknowledged: power failed while it was written. fjall cuts some of them off and refuses
-//! to open for others. Any other unreadable record is damage, which fjall takes for the end of the
-//! journal.
+//! never acknowledged because power failed while it was written. fjall cuts some of these off and
+//! refuses to open for others. Any other unreadable record is damage, which fjall takes for the end
+//! of the journal.
 //!
-//! The last batch itself may be damaged too, and then it may be one that was acknowledged. What
-//! tells the two apart ([`Tail`]): a torn batch lacks whole sectors, which read as zeros, or its
-//! end; a damaged one has its end and all sectors, or becomes whole when one bit is changed. A
-//! damaged one is refused, for salvage to read; a torn one is kept aside and cut off.
+//! The last batch may also be damaged, and then it may have been acknowledged. [`Tail`] tells the
+//! two apart: a torn batch lacks whole sectors, which read as zeros, or its end. A damaged one has
+//! its end and all sectors, or becomes whole when one bit is changed. A damaged one is refused and
+//! left for salvage. A torn one is kept aside and cut off.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -42,15 +42,15 @@ const END_MAGIC: [u8; 4] = *b"FJL\x03";
 /// The start of a batch: tag, count and version.
 const START_BYTES: usize = 13;
 
-/// A compressed value may be longer than the value, by the worst case of LZ4.
+/// Maximum bytes of a stored value: LZ4 may expand incompressible data by this much.
 const STORED_BYTES_MAX: usize = VALUE_BYTES_MAX + VALUE_BYTES_MAX / 255 + 16;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// The least that a disk writes whole.
+/// The unit that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// Checks `journals`, of which the last was being written. A torn batch at its end is kept in the
+/// Checks `journals`, the last of which was being written. A torn batch at its end is saved in the
 /// folder `aside` and cut off.
 pub(super) fn check(journals: &[PathBuf], aside: &Path) -> Result<Option<CutBatch>, CatalogError> {
     let mut floor = 0;
@@ -81,7 +81,7 @@ pub(super) fn check(journals: &[PathBuf], aside: &Path) -> Result<Option<CutBatc
     Ok(None)
 }
 
-/// Whether any of `journals`, which were checked, holds a batch.
+/// Whether any of `journals`, which were already checked, holds a batch.
 pub(super) fn hold_batches(journals: &[PathBuf]) -> Result<bool, CatalogError> {
     for path in journals {
         let mut first = Vec::with_capacity(1);
@@ -94,18 +94,18 @@ pub(super) fn hold_batches(journals: &[PathBuf]) -> Result<bool, CatalogError> {
     Ok(false)
 }
 
-/// What lies behind the last whole batch of a journal.
+/// What follows the last whole batch of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tail {
-    /// A batch whose writing was cut short.
+    /// A batch whose write was interrupted.
     Torn,
     /// A batch whose version is not above that of the batch before it.
     Unordered,
-    /// Whole batches follow.
+    /// An unreadable record that whole batches follow.
     Followed,
-    /// It is whole but for one bit.
+    /// A batch that is whole except for one flipped bit.
     Flipped,
-    /// It was written to its end, and has changed since.
+    /// A batch that was written to its end and is damaged.
     Changed,
 }
 
@@ -121,7 +121,7 @@ impl Tail {
     }
 }
 
-/// Tells what `rest` is, which is not whole where it begins, at byte `start` of its journal.
+/// Classifies `rest`, which begins at byte `start` of its journal without a valid batch.
 fn tail(rest: &[u8], start: usize, floor: u64) -> Tail {
     if parse(rest).is_some() {
         Tail::Unordered
@@ -136,7 +136,7 @@ fn tail(rest: &[u8], start: usize, floor: u64) -> Tail {
     }
 }
 
-/// Whether `rest`, which begins at byte `start` of its journal, lacks what it has of some sector.
+/// Whether some sector of `rest`, which begins at byte `start` of its journal, is blank.
 fn lacks_a_sector(rest: &[u8], start: usize) -> bool {
     let first = (start.next_multiple_of(SECTOR_BYTES) - start).min(rest.len());
     let (first, others) = rest.split_at(first);
@@ -144,7 +144,7 @@ fn lacks_a_sector(rest: &[u8], start: usize) -> bool {
     (!first.is_empty() && is_blank(first)) || others.chunks(SECTOR_BYTES).any(is_blank)
 }
 
-/// The bytes of a journal up to the last that is not zero.
+/// Reads the bytes of a journal up to the last that is not zero.
 pub(super) fn read_written(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let written = written_bytes(&file)?;
@@ -154,17 +154,17 @@ pub(super) fn read_written(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// How many bytes there are up to the last that is not zero.
+/// Returns the number of bytes up to the last that is not zero.
 ///
-/// A journal is made as long as it may get, so nearly all of it is a hole, which reads as zeros.
-/// Holes are passed over: reading them took a fifth of the time in which a small store opens.
+/// A journal is preallocated to its maximum length, so nearly all of it is a hole, which reads as
+/// zeros. Holes are skipped: reading them took a fifth of the time it takes to open a small store.
 fn written_bytes(file: &File) -> io::Result<u64> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let (mut at, mut written) = (0, 0);
     loop {
         at = match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
             Ok(data) => data,
-            // Nothing but a hole is left.
+            // Only a hole is left.
             Err(rustix::io::Errno::NXIO) => return Ok(written),
             Err(error) => return Err(error.into()),
         };
@@ -183,8 +183,8 @@ fn written_bytes(file: &File) -> io::Result<u64> {
     }
 }
 
-/// Where the run of whole batches at the start of `content` ends. No version is below `floor`,
-/// which becomes the least that may follow.
+/// Returns where the run of whole batches at the start of `content` ends. Versions must be at least
+/// `floor`, which is raised to the minimum of the next one.
 fn end_of_batches(content: &[u8], floor: &mut u64) -> usize {
     let mut end = 0;
     while let Some(batch) = parse(&content[end..]).filter(|batch| batch.version >= *floor) {
@@ -194,16 +194,16 @@ fn end_of_batches(content: &[u8], floor: &mut u64) -> usize {
     end
 }
 
-/// Where in `rest`, behind its first byte, the start of a batch may be.
+/// Returns offsets in `rest`, after its first byte, at which a batch may begin.
 fn batch_starts(rest: &[u8]) -> impl Iterator<Item = usize> {
     (1..rest.len()).filter(|&at| {
         rest[at] == START && matches!(rest.get(at + START_BYTES), Some(&(ROW | CLEAR)))
     })
 }
 
-/// Where reading goes on behind the unreadable batch at the start of `rest`: at its end, if its
-/// lengths lead there, or where whole batches begin that follow each other to the end of `rest`.
-/// Less would not do: a value may hold the bytes of a batch.
+/// Returns where to continue after the unreadable batch at the start of `rest`: at its end, if its
+/// lengths lead there, or where whole batches begin that continue to the end of `rest`. A single
+/// valid batch is not enough, since a value may contain the bytes of a batch.
 pub(super) fn next_batch(rest: &[u8]) -> usize {
     if let Some((batch, _)) = parse_frame(rest) {
         return batch.bytes;
@@ -216,8 +216,7 @@ pub(super) fn next_batch(rest: &[u8]) -> usize {
     batch_starts(rest).find(leads_to_the_end).unwrap_or(rest.len())
 }
 
-/// `bytes` as they were before one of their bits was flipped, if that makes one whole batch of
-/// all of them.
+/// Returns `bytes` with one flipped bit corrected, if that makes them exactly one whole batch.
 pub(super) fn mended(bytes: &[u8], floor: u64) -> Option<Vec<u8>> {
     let is_whole = |bytes: &[u8]| {
         parse(bytes).is_some_and(|batch| batch.bytes == bytes.len() && batch.version >= floor)
@@ -236,7 +235,7 @@ fn cut(path: &Path, end: u64) -> io::Result<()> {
 pub(super) struct RawBatch<'a> {
     pub(super) version: u64,
     rows: &'a [u8],
-    /// Its length.
+    /// Its length in bytes.
     pub(super) bytes: usize,
 }
 
@@ -252,7 +251,7 @@ pub(super) struct RawRow<'a> {
 }
 
 impl<'a> RawBatch<'a> {
-    /// The rows, without clears, which nothing here writes.
+    /// Iterates over the rows. Skips clears, which this program never writes.
     pub(super) fn rows(self) -> impl Iterator<Item = RawRow<'a>> {
         let mut rest = self.rows;
         std::iter::from_fn(move || {
@@ -266,13 +265,14 @@ impl<'a> RawBatch<'a> {
     }
 }
 
-/// The whole batch at the start of `bytes`.
+/// Parses the whole batch at the start of `bytes`, verifying its checksum.
 pub(super) fn parse(bytes: &[u8]) -> Option<RawBatch<'_>> {
     let (batch, sum) = parse_frame(bytes)?;
     (sum == xxh3_64(batch.rows)).then_some(batch)
 }
 
-/// The batch at the start of `bytes` by its lengths alone, and the checksum it has of its rows.
+/// Parses the batch at the start of `bytes` by its lengths only. Returns it with the stored
+/// checksum of its rows.
 fn parse_frame(bytes: &[u8]) -> Option<(RawBatch<'_>, u64)> {
     let mut rest = bytes;
     if take::<1>(&mut rest)? != [START] {
@@ -293,7 +293,7 @@ fn parse_frame(bytes: &[u8]) -> Option<(RawBatch<'_>, u64)> {
     is_ended.then(|| (RawBatch { version, rows, bytes: bytes.len() - rest.len() }, sum))
 }
 
-/// Takes a row off `rest`: none inside for a clear, none outside if it is neither.
+/// Takes a row off `rest`: `Some(None)` for a clear, none if it is neither.
 fn take_row<'a>(rest: &mut &'a [u8]) -> Option<Option<RawRow<'a>>> {
     let [tag] = take(rest)?;
     if tag == CLEAR {

@@ -1,10 +1,10 @@
 //! The directory of the store, checked before the backend may touch it.
 //!
-//! fjall takes a missing part for one that was never created: without its version marker it
-//! starts an empty database, without the list of keyspaces or the manifest of one it *deletes*
-//! their tables, without a journal it starts an empty one. It writes a checksum of the list of
-//! tables and one of each table, and looks at neither. Here a missing or altered part is damage,
-//! and nothing is removed.
+//! fjall takes a missing part for one that was never created. Without its version marker it starts
+//! an empty database, without the list of keyspaces or the manifest of one it *deletes* their
+//! tables, and without a journal it starts an empty one. It writes a checksum of the list of tables
+//! and one of each table, but verifies neither. Here a missing or altered part is damage, and
+//! nothing is removed.
 //!
 //! ```text
 //!   PATH/version           written last by fjall when it creates a database
@@ -14,8 +14,8 @@
 //!   PATH/keyspaces/N       one keyspace; its tables are listed in the file `vM`, and the file
 //!                          `current` holds M and the checksum of `vM`
 //!   PATH/spaces            ours: a version line, for each space `N NAME`, and a checksum
-//!   PATH/renewed.part      the empty journal that takes the place of another; scrap if found
-//!   PATH.part              a store that is being created; scrap if found
+//!   PATH/renewed.part      the empty journal that replaces another; discarded if found
+//!   PATH.part              a store that is being created; discarded if found
 //!   PATH.cut               torn batches that were cut off; see `aside`
 //! ```
 
@@ -30,21 +30,21 @@ use super::errors::{damaged, file};
 use super::{CutBatch, journal, verify};
 use crate::CatalogError;
 
-/// The spaces of a store by name, and the number of the directory of each.
+/// The spaces of a store by name, with the number of the directory of each.
 pub(super) type Directories = BTreeMap<String, u64>;
 
-/// First line of the file `spaces`. The number is the version of what is ours in the directory.
+/// First line of the file `spaces`. The number is the version of our own part of the directory.
 const HEADER: &str = "fulgurite catalog ";
 const VERSION: u8 = 2;
-/// The version whose list of spaces has no checksum: cut off behind a line, it looks whole.
+/// The version whose list of spaces has no checksum: truncated after a line, it looks whole.
 const WITHOUT_CHECKSUM: u8 = 1;
-/// The last line of the file `spaces`: the XXH3-64 of what is before it follows.
+/// Last line of the file `spaces`, followed by the XXH3-64 of everything before it.
 const CHECKSUM: &str = "xxh3 ";
 
 /// The keyspace in which fjall lists the others.
 pub(super) const KEYSPACE_LIST: u64 = 0;
 
-/// What the file `version` holds: the mark of fjall, and the version of its directory.
+/// Content of the file `version`: fjall's marker, and the version of its directory.
 pub(super) const MARKER: &[u8] = b"FJL\x03";
 
 /// Whether there is no store at `path`: no directory, or an empty one.
@@ -59,12 +59,12 @@ pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
     }
 }
 
-/// Whether tables are read to be checked.
+/// Whether tables are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tables {
-    /// All of them, whole.
+    /// All of them are read and verified.
     Checked,
-    /// None: they were checked a moment ago, or are only to be read as far as that goes.
+    /// None: they were verified a moment ago, or are only read as far as possible.
     Trusted,
 }
 
@@ -90,14 +90,13 @@ pub(super) fn check(
     Ok((directories, cut))
 }
 
-/// Reads every table of the store, which nobody writes to; an error if one is not as it was
-/// written.
+/// Reads and verifies every table of the store, which must not be written meanwhile.
 pub(super) fn check_tables(path: &Path) -> Result<(), CatalogError> {
     let directories = read_spaces(path)?;
     verify::check(&verify::listed(path, directories.values().chain(&[KEYSPACE_LIST]))?)
 }
 
-/// The journals of the store, the one being written last.
+/// Returns the journals of the store, the one being written last.
 pub(super) fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let mut journals = BTreeMap::new();
     for entry in entries(path)? {
@@ -117,16 +116,17 @@ pub(super) fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     Ok(journals.into_values().collect())
 }
 
-/// Whether the journals of the store, which was checked, hold batches.
+/// Whether the journals of the store, which was already checked, hold batches.
 pub(super) fn has_batches(path: &Path) -> Result<bool, CatalogError> {
     journal::hold_batches(&journals(path)?)
 }
 
-/// Puts an empty journal in the place of all there are. The store is closed, and every row of its
-/// journals is in tables.
+/// Replaces all journals by an empty one. The store must be closed, with every row of its journals
+/// in tables.
 ///
-/// The last one goes first, in one step: it is the only one that may have a page that never
-/// reached the disk, and as long as it is the last such a page is a torn end and not damage.
+/// The last journal is replaced first, in one step. It is the only one that may have a page that
+/// never reached the disk, and as long as it is the last, such a page is a torn end rather than
+/// damage.
 pub(super) fn renew_journal(path: &Path) -> Result<(), CatalogError> {
     let mut old = journals(path)?;
     let Some(last) = old.pop() else { return Err(damaged(path, "no journal is there")) };
@@ -142,8 +142,9 @@ pub(super) fn renew_journal(path: &Path) -> Result<(), CatalogError> {
     sync_directory(path)
 }
 
-/// Syncs again what names the tables, after a sync may have failed. Their content was synced before
-/// it was named; only the names are in doubt, and those the file system keeps in order.
+/// Syncs the directories of the tables again, after a sync may have failed. The content of tables
+/// was synced before they were named; only the names are uncertain, and the file system keeps those
+/// in order.
 pub(super) fn settle(path: &Path) -> Result<(), CatalogError> {
     let keyspaces = path.join("keyspaces");
     for entry in entries(&keyspaces)? {
@@ -176,20 +177,20 @@ fn check_keyspace(entry: &DirEntry) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// The number that the directory of a keyspace is called by.
+/// Parses the number of a keyspace from the name of its directory.
 pub(super) fn directory_number(path: &Path) -> Result<u64, CatalogError> {
     let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
     number.ok_or_else(|| damaged(path, "it is not a keyspace"))
 }
 
-/// The path beside `path` that is called like it and ends in `suffix`.
+/// Returns `path` with `suffix` appended to its name.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// The place to create a store for `path`, empty.
+/// Returns the temporary path for creating a store, after removing leftovers.
 pub(super) fn clear_part(path: &Path) -> Result<PathBuf, CatalogError> {
     let part = beside(path, ".part");
     match fs::remove_dir_all(&part) {
@@ -199,7 +200,7 @@ pub(super) fn clear_part(path: &Path) -> Result<PathBuf, CatalogError> {
     }
 }
 
-/// Moves a finished store to its place, durably.
+/// Renames a finished store to its path, durably.
 pub(super) fn publish(part: &Path, path: &Path) -> Result<(), CatalogError> {
     sync_directory(part)?;
     fs::rename(part, path).map_err(|error| file("name the new store", error))?;
@@ -207,8 +208,8 @@ pub(super) fn publish(part: &Path, path: &Path) -> Result<(), CatalogError> {
     sync_directory(parent.unwrap_or_else(|| Path::new(".")))
 }
 
-/// Writes the list of spaces, durably and at once, after the directories that it names: fjall syncs
-/// what is in them, and not their own names.
+/// Writes the list of spaces atomically and durably, after syncing the directories that it names:
+/// fjall syncs what is in them, but not their own names.
 pub(super) fn write_spaces(path: &Path, directories: &Directories) -> Result<(), CatalogError> {
     sync_directory(&path.join("keyspaces"))?;
     let mut text = format!("{HEADER}{VERSION}\n");
@@ -252,7 +253,7 @@ pub(super) fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
     spaces.ok_or_else(no_list)
 }
 
-/// What stands before the checksum, if that is its checksum.
+/// Returns the text before the checksum, if the checksum matches.
 fn checked(text: &str) -> Option<&str> {
     let (lines, checksum) = text.split_at(text.rfind(CHECKSUM)?);
     (checksum == checksum_line(lines)).then_some(lines)
@@ -262,8 +263,8 @@ fn checksum_line(lines: &str) -> String {
     format!("{CHECKSUM}{:016x}\n", xxh3_64(lines.as_bytes()))
 }
 
-// The backend takes the lock itself; this is asked first so that a store in use is not inspected
-// while it changes.
+// The backend takes the lock itself. This check comes first, so that a store in use is not
+// inspected while it changes.
 fn check_unlocked(path: &Path) -> Result<(), CatalogError> {
     let mut options = OpenOptions::new();
     let lock = options.read(true).write(true).create(true).truncate(false).open(path.join("lock"));

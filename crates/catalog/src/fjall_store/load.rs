@@ -1,14 +1,14 @@
-//! Filling a space of a new store with rows that come in order of their keys.
+//! Bulk load: fills a space of a new store with rows in key order.
 //!
-//! A batch goes to the journal, to memory in order of keys, to tables and, with those of other
-//! batches, to tables again. Rows that are in order already, and that nobody waits for one by one,
-//! go straight to tables:
+//! A batch goes to the journal, to memory in key order, to tables and, with those of other batches,
+//! to tables again. Rows that are already sorted, and need not be durable one by one, go straight
+//! to tables:
 //!
 //! ```text
 //!   rows in order --> tables, synced --> the list of tables: from here on all of them are read
 //! ```
 //!
-//! Every row of such a table has version 0, and the list has what is added to it.
+//! Every row of such a table has version 0; the list holds the version to be added to it.
 
 use std::sync::PoisonError;
 
@@ -17,13 +17,13 @@ use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{CatalogError, Space};
 
 impl FjallStore {
-    /// Fills `space`, which is empty and which nobody else writes to, with `rows` in ascending
-    /// order of their keys. They are there, on stable storage, when this returns, and until then
-    /// none of them is. Several spaces may be filled at one time, each by a thread of its own.
+    /// Fills `space`, which must be empty and have no other writer, with `rows` in ascending key
+    /// order. They become visible all at once and are durable when this returns. Several spaces may
+    /// be filled concurrently, each by a thread of its own.
     ///
     /// # Errors
-    /// The first of `rows`; and when the disk fails or a row is too long. The store is then to be
-    /// thrown away.
+    /// The first of `rows`; and when the disk fails or a row is too long. The store must then be
+    /// discarded.
     ///
     /// # Panics
     /// If the space has rows, or the keys do not ascend.
@@ -43,7 +43,7 @@ impl Engine {
         rows: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), E>>,
     ) -> Result<(), E> {
         self.check_usable()?;
-        // Without rows a table would be begun and left behind.
+        // Without rows, a table would be begun and left over.
         let mut rows = rows.peekable();
         if rows.peek().is_none() {
             return Ok(());

@@ -1,12 +1,12 @@
-//! One flipped bit, found by trying each: the damage that disks and memory do most, and the only
-//! one whose mending needs no second copy. A checksum of 64 bits or more says which bit it was; the
-//! chance that another one fits as well is the count of bits over 2^64.
+//! Corrects one flipped bit by trying each. This is the most frequent damage of disks and memory,
+//! and the only one that can be repaired without a second copy. A checksum of 64 bits or more
+//! identifies the bit; the chance that another bit also matches is the number of bits over 2^64.
 
-/// Most bytes among which a flipped bit is looked for. Each bit costs a checksum of all of them:
-/// the square of this, eight times, at some GB/s is ten seconds.
+/// Maximum number of bytes in which a flipped bit is searched. Each bit costs a checksum of all of
+/// them: the square of this, times eight, takes ten seconds at some GB/s.
 const BYTES_MAX: usize = 64 << 10;
 
-/// `bytes` with one bit changed so that they are whole; none if no bit does it.
+/// Returns `bytes` with one bit changed so that `is_whole` accepts them; none if no bit does.
 pub(super) fn flip_back(bytes: &[u8], is_whole: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     if bytes.len() > BYTES_MAX {
         return None;

@@ -1,15 +1,15 @@
-//! Damage that was met while the store was open.
+//! Damage detected while the store is open.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::{CatalogError, ErrorKind};
 
-/// What was met of it; what says which file it is has the last word.
+/// The detected damage; an error that names a file takes precedence.
 #[derive(Debug, Default)]
 pub(super) struct MetDamage(Mutex<Option<CatalogError>>);
 
 impl MetDamage {
-    /// Keeps `error`, if it is damage. Said once, for every reader meets it again.
+    /// Records `error` if it is damage. Logged once, because every reader runs into it again.
     pub(super) fn note(&self, error: &CatalogError) {
         if error.kind() != ErrorKind::Corrupt || is_gone(error) {
             return;
@@ -25,7 +25,7 @@ impl MetDamage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The damaged file that keeps the store from being reopened, if one was met.
+    /// Returns the damaged file that prevents reopening the store, if known.
     pub(super) fn of_file(&self) -> Option<CatalogError> {
         self.get().filter(names_a_file)
     }
@@ -35,7 +35,7 @@ const fn names_a_file(error: &CatalogError) -> bool {
     matches!(error, CatalogError::Damaged { .. })
 }
 
-/// Whether the file is not there at this moment: with its disk it may come back whole.
+/// Whether the file is missing at this moment: it may come back intact with its disk.
 fn is_gone(error: &CatalogError) -> bool {
     let has_gone = matches!(error, CatalogError::Damaged { path, .. } if !path.exists());
     has_gone || error.is_not_found()

@@ -1,8 +1,8 @@
-//! Forgetting: rows that were deleted or replaced leave the files of the store.
+//! Secure deletion: removes deleted or replaced rows from the files of the store.
 //!
-//! A deleted row stays where it was written until its table is compacted, and in the journal until
-//! that is replaced. Neither has a time of its own: a store that is written to seldom keeps both
-//! for years. Here the time is the caller's.
+//! A deleted row stays in its table until that is compacted, and in the journal until that is
+//! replaced. Neither happens at a set time: a store that is rarely written keeps both for years.
+//! Here the caller decides when.
 //!
 //! ```text
 //!   compact(spaces)    memtables --> tables; all tables of a space --> one run on the last level,
@@ -20,17 +20,17 @@ use crate::{CatalogError, Space};
 
 impl FjallStore {
     /// Rewrites the tables of `spaces` without the rows that were deleted or replaced before the
-    /// last batch; returns how many bytes of tables that were. What they leave in files goes when
-    /// the store is opened anew. Call it after a batch of your own, for the engine lets go of what
-    /// old snapshots saw only when it is written to.
+    /// last batch. Returns how many bytes of tables that were. The old files are removed when the
+    /// store is reopened. Write a batch before calling this, because the engine releases what old
+    /// snapshots saw only when it is written to.
     ///
     /// # Errors
-    /// `InUse` when a snapshot from before is still open: nothing was done.
+    /// `InUse` when an earlier snapshot is still open: nothing was done.
     pub fn compact(&self, spaces: &[Space]) -> Result<ByteCount, CatalogError> {
         let engine: Arc<Engine> = self.engine()?;
         let newest = engine.snapshot().seqno();
         engine.flush()?;
-        // Rows are kept for the oldest snapshot; all that was replaced before it may go.
+        // Rows are kept for the oldest snapshot; whatever was replaced before it may be dropped.
         let kept_from = engine.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() + 1;
         if kept_from < newest {
             return Err(CatalogError::InUse);

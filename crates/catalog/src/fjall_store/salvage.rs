@@ -1,16 +1,16 @@
-//! Reading what can be read of a store that is damaged, without opening or changing it.
+//! Salvages rows from a damaged store, without opening or changing it.
 //!
 //! ```text
 //!   spaces, or keyspaces/0      which keyspace is which space
 //!   keyspaces/N/vM              which tables are in use; if it is lost, all that are there
 //!   tables  --+
-//!   journals -+-- merged by key: the newest version that reads, deletions too --> the caller
+//!   journals -+-- merged by key: the newest readable version, deletions too --> the caller
 //! ```
 //!
-//! A journal may be long behind the tables or ahead of them; versions decide. Where the newest
-//! version of a row is lost, an older one comes out: the caller must know from elsewhere what is
-//! true. Rows that were deleted may come back the same way, and from tables that were already
-//! merged into others when the list of tables is lost.
+//! A journal may be far behind the tables or ahead of them; versions decide. Where the newest
+//! version of a row is lost, an older one is returned: the caller must know from elsewhere what is
+//! true. Deleted rows may come back in the same way, and also from tables that were already merged
+//! into others if the list of tables is lost.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -26,28 +26,28 @@ use crate::{CatalogError, Space};
 /// Bytes of a table read at a time for its checksum.
 const CHECKSUM_BUFFER_BYTES: usize = 1 << 20;
 
-/// Something in the directory that is not as it was written.
+/// A part of the directory that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// What of it, and what that means for its rows.
+    /// What is damaged, and the consequence for its rows.
     pub what: String,
 }
 
-/// What was read.
+/// Result of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
-    /// Rows given to the caller.
+    /// Rows passed to the caller.
     pub rows: u64,
-    /// What did not read, or had to be mended. Empty for a store that is whole.
+    /// What could not be read, or had to be repaired. Empty for an undamaged store.
     pub damages: Vec<Damage>,
 }
 
 /// Called with the space, key and value of each row.
 pub type SalvageVisitor<'a> = dyn FnMut(Space, &[u8], &[u8]) + 'a;
 
-/// What a version of a row does.
+/// What a version of a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Value,
@@ -55,7 +55,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind that the backend writes as `code`; none for those that nothing here writes.
+    /// Returns the kind that the backend encodes as `code`; none for kinds that this program never
+    /// writes.
     pub(super) const fn of(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Value),
@@ -65,7 +66,7 @@ impl Kind {
     }
 }
 
-/// One version of a row; without a value it is deleted.
+/// One version of a row; none as value means deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) key: Vec<u8>,
@@ -73,8 +74,8 @@ pub(super) struct Version {
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// Reads the store at `path`, which nobody may have open, and calls `visit` with the newest version
-/// that reads of each row, by space and key. Nothing in the directory is changed.
+/// Reads the store at `path`, which must not be open, and calls `visit` with the newest readable
+/// version of each row, by space and key. Does not change the directory.
 pub(super) fn salvage(
     path: &Path,
     spaces: &[Space],
@@ -118,14 +119,14 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The number and name of every keyspace: as the file `spaces` has them, and as the backend's
-    /// own list has those that it lacks.
+    /// Returns the number and name of every keyspace: from the backend's own list, completed by the
+    /// file `spaces`.
     fn names(&mut self) -> io::Result<BTreeMap<u64, String>> {
         let mut names = BTreeMap::new();
         for table in self.tables(layout::KEYSPACE_LIST)? {
             let mut table = table;
             while let Some(row) = table.next(self.damages)? {
-                // 'n', then the number, big-endian: the name.
+                // Key: 'n', then the number, big-endian. Value: the name.
                 if let (Some((b'n', number)), Some(name)) = (row.key.split_first(), row.value)
                     && let (Ok(number), Ok(name)) =
                         (<[u8; 8]>::try_from(number), String::from_utf8(name))
@@ -152,7 +153,7 @@ impl Reading<'_> {
         Ok(names)
     }
 
-    /// The tables of a keyspace that are in use.
+    /// Returns the tables of a keyspace that are in use.
     fn tables(&mut self, number: u64) -> io::Result<Vec<Table>> {
         let folder = self.path.join("keyspaces").join(number.to_string());
         let listed = match table_list::read(&folder) {
@@ -183,7 +184,7 @@ impl Reading<'_> {
             {
                 self.damage(path.clone(), "is not as it was written");
             }
-            // Without the list, rows that came in order count as older than all others. They are:
+            // Without the list, bulk-loaded rows count as older than all others. This assumes that
             // a space is filled before anything else is written to it.
             let added_version = in_list.map_or(0, |in_list| in_list.added_version);
             tables.push(Table::open(&path, added_version)?);
@@ -191,7 +192,7 @@ impl Reading<'_> {
         Ok(tables)
     }
 
-    /// The newest version of each row in the journals.
+    /// Returns the newest version of each row in the journals.
     fn journals(&mut self, names: &BTreeMap<u64, String>) -> io::Result<BTreeMap<u64, Journaled>> {
         let journals = match layout::journals(self.path) {
             Ok(journals) => journals,
@@ -233,7 +234,7 @@ impl Reading<'_> {
             let batch = mended.as_deref().and_then(journal::parse).or(whole);
             let what = match batch {
                 Some(batch) => {
-                    // A batch whose version was changed comes after the one before it.
+                    // A batch with an altered version comes after the previous one.
                     let version = batch.version.max(*floor);
                     keep_rows(batch, version, rows);
                     if mended.is_some() {
@@ -274,7 +275,7 @@ fn keep_rows(batch: journal::RawBatch<'_>, version: u64, rows: &mut BTreeMap<u64
     }
 }
 
-/// Where a row comes from, ordered so that the largest is the first key, and of it the newest.
+/// The next row of a source, ordered so that the maximum is the first key in its newest version.
 #[derive(PartialEq, Eq)]
 struct Head {
     row: (std::cmp::Reverse<Vec<u8>>, u64),
@@ -294,7 +295,7 @@ impl PartialOrd for Head {
     }
 }
 
-/// Calls `visit` with the newest version of each row, unless it is a deletion; returns how many.
+/// Calls `visit` with the newest version of each row, unless it is a deletion. Returns the count.
 fn merge(
     mut tables: Vec<Table>,
     journal: Journaled,
@@ -335,7 +336,7 @@ fn merge(
     Ok(rows)
 }
 
-/// The content of a file, or none if there is no such file.
+/// Reads a file; none if it does not exist.
 fn read_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
@@ -344,7 +345,7 @@ fn read_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// The files of a folder that are called by numbers.
+/// Returns the files of a folder whose names are numbers.
 fn numbers_in(folder: &Path) -> io::Result<BTreeSet<u64>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

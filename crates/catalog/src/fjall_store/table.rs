@@ -1,4 +1,4 @@
-//! The tables of a keyspace, read row by row without the backend, around what is damaged.
+//! Reads the tables of a keyspace row by row without the backend, skipping what is damaged.
 //!
 //! ```text
 //!   table   block | block | ...                  sections: data, then index, filter, others
@@ -11,11 +11,11 @@
 //!           | value length | value, unless it is a deletion
 //! ```
 //!
-//! Fixed integers are little-endian, the others LEB128. What is stored is the block, or its LZ4.
+//! Fixed integers are little-endian, the others LEB128. The stored bytes are the block, or its LZ4.
 //! The contents say where the data blocks end; without them, the first index block does.
 //!
-//! A block that does not match its checksum is tried with each of its bits changed; one that
-//! cannot be mended is passed over, and said.
+//! A block that does not match its checksum is tried with each of its bits flipped. One that cannot
+//! be repaired is skipped and reported.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -32,28 +32,29 @@ const MAGIC: [u8; 4] = *b"LSM\x03";
 const HEADER_BYTES: usize = 33;
 const HEADER_SUMMED_BYTES: usize = 29;
 const KIND_DATA: u8 = 0;
-/// The contents of a table are some lines; this is ample.
+/// Maximum bytes of the contents of a table. They are a few lines; this is ample.
 const CONTENTS_BYTES_MAX: u64 = 4 << 10;
-/// What ends a data block: the number of rows to a whole key is at its start.
+/// Length of the trailer of a data block, which begins with the number of rows per full key.
 const BLOCK_TRAILER_BYTES: usize = 31;
 const ROWS_END: u8 = 0xFF;
-/// A block is cut when it holds 4 KiB, so it is no longer than the longest row and that.
+/// Maximum bytes of a block. It is cut once it holds 4 KiB, so it exceeds the longest row by at
+/// most that.
 const BLOCK_BYTES_MAX: usize =
     crate::limits::VALUE_BYTES_MAX + crate::limits::KEY_BYTES_MAX + (1 << 20);
-/// Bytes read at one time when a block is looked for.
+/// Bytes read at a time when searching for a block.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// A table that is read from its start to its end.
+/// A table that is read from start to end.
 pub(super) struct Table {
     path: PathBuf,
     file: File,
     at: u64,
     /// Where the data blocks end.
     end: u64,
-    /// Whether the contents say so; otherwise it is the end of the file.
+    /// Whether the contents say so; otherwise `end` is the end of the file.
     is_end_known: bool,
     rows: VecDeque<Version>,
-    /// What is added to the versions of its rows.
+    /// Added to the versions of its rows.
     added_version: u64,
 }
 
@@ -76,7 +77,7 @@ impl Table {
         Ok(Self { path, file, at: 0, end, is_end_known, rows, added_version })
     }
 
-    /// The next row that can be read; what cannot be is added to `damages`.
+    /// Returns the next row that can be read; adds what cannot be to `damages`.
     pub(super) fn next(&mut self, damages: &mut Vec<Damage>) -> io::Result<Option<Version>> {
         while self.rows.is_empty() && self.at < self.end {
             self.read_block(damages)?;
@@ -126,7 +127,7 @@ impl Table {
         Ok(())
     }
 
-    /// The header at `at`, mended if one bit of it was flipped.
+    /// Reads the header at `at`, corrected if one bit of it was flipped.
     fn header(&self, at: u64, damage: &mut dyn FnMut(String)) -> io::Result<Option<Header>> {
         let mut bytes = [0; HEADER_BYTES];
         if !read_whole(&self.file, &mut bytes, at)? {
@@ -147,8 +148,8 @@ impl Table {
         Ok(header)
     }
 
-    /// The next block behind `from`, from which whole blocks lead to the end. Less would not do: a
-    /// value may hold the bytes of a block.
+    /// Returns the next block at or after `from` that begins a chain of whole blocks to the end. A
+    /// single valid block is not enough, since a value may contain the bytes of a block.
     fn find_block(&self, from: u64) -> io::Result<u64> {
         let mut window = vec![0; WINDOW_BYTES];
         let mut start = from;
@@ -181,7 +182,7 @@ impl Table {
     }
 }
 
-/// Where the data blocks of a table end, if its contents say it.
+/// Returns where the data blocks of a table end, if its contents say so.
 fn data_end(file: &File, length: u64) -> io::Result<Option<u64>> {
     let begin = length.saturating_sub(CONTENTS_BYTES_MAX);
     let mut tail = vec![0; usize::try_from(length - begin).unwrap_or_default()];
@@ -210,8 +211,8 @@ fn parse_header(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
     })
 }
 
-/// What was stored, of `bytes` bytes: as it is or, if that is shorter, its LZ4. LZ4 of the same
-/// length is told from none by whether it has rows.
+/// Unpacks a block of `bytes` bytes: stored as it is, or as LZ4 if that is shorter. If both lengths
+/// are equal, it is uncompressed if it parses as rows.
 fn unpack(stored: &[u8], bytes: usize) -> Option<Vec<u8>> {
     if stored.len() == bytes && parse_rows(stored).is_some() {
         return Some(stored.to_vec());
@@ -219,7 +220,7 @@ fn unpack(stored: &[u8], bytes: usize) -> Option<Vec<u8>> {
     lz4_flex::block::decompress(stored, bytes).ok().filter(|whole| whole.len() == bytes)
 }
 
-/// The rows of a data block; none if it is not one.
+/// Parses the rows of a data block; none if it is not one.
 fn parse_rows(block: &[u8]) -> Option<VecDeque<Version>> {
     let trailer = block.len().checked_sub(BLOCK_TRAILER_BYTES)?;
     let interval = usize::from(block[trailer]).max(1);
@@ -269,7 +270,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Fills `buffer`; false if the file ends before.
+/// Fills `buffer`. Returns false if the file ends before.
 fn read_whole(file: &File, buffer: &mut [u8], at: u64) -> io::Result<bool> {
     Ok(read_up_to(file, buffer, at)? == buffer.len())
 }

@@ -1,4 +1,4 @@
-//! The list of tables of a keyspace, which fjall writes with a checksum and reads without.
+//! The list of tables of a keyspace. fjall writes its checksum but does not verify it.
 //!
 //! ```text
 //!   current   M u64 | XXH3-128 of the file vM | 00
@@ -34,11 +34,11 @@ pub(super) struct Listed {
     pub(super) number: u64,
     /// XXH3-128 of its file.
     pub(super) checksum: u128,
-    /// What is added to the versions in it: not 0 for tables of rows that came in order.
+    /// Added to the versions in it: not 0 for bulk-loaded tables.
     pub(super) added_version: u64,
 }
 
-/// The tables in use of the keyspace at `path`, by a list that matches its checksum.
+/// Reads the tables in use of the keyspace at `path`, from a list that matches its checksum.
 pub(super) fn read(path: &Path) -> Result<Vec<Listed>, CatalogError> {
     let (number, checksum) = current(path)?;
     let list = path.join(format!("v{number}"));
@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Listed>, CatalogError> {
     parse(&content).ok_or_else(|| damaged(&list, "it is not a list of tables"))
 }
 
-/// The same where [`read`] fails, if one bit of the list, or of its checksum, was flipped.
+/// Reads the list where [`read`] fails, if one bit of the list or of its checksum was flipped.
 pub(super) fn mended(path: &Path) -> Option<Vec<Listed>> {
     let current = current(path).ok();
     newest(path).into_iter().rev().find_map(|list| {
@@ -61,7 +61,7 @@ pub(super) fn mended(path: &Path) -> Option<Vec<Listed>> {
     })
 }
 
-/// The lists at `path`, the newest last. There is more than one only if a crash left it.
+/// Returns the lists at `path`, newest last. There is more than one only after a crash.
 fn newest(path: &Path) -> Vec<PathBuf> {
     let mut numbers: Vec<u64> = Vec::new();
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -72,7 +72,7 @@ fn newest(path: &Path) -> Vec<PathBuf> {
     numbers.into_iter().map(|number| path.join(format!("v{number}"))).collect()
 }
 
-/// The number of the list in use, and its checksum.
+/// Returns the number of the list in use, and its checksum.
 fn current(path: &Path) -> Result<(u64, u128), CatalogError> {
     let current = layout::read(&path.join("current"))?;
     let mut fields = current.as_slice();
@@ -90,7 +90,7 @@ fn parse(content: &[u8]) -> Option<Vec<Listed>> {
     parse_tables(content.get(place(tables.start)?..place(tables.end)?)?)
 }
 
-/// The bytes of a file in which the section `name` lies; `tail` is the file from byte `start`.
+/// Returns the range of a file that holds the section `name`; `tail` is the file from byte `start`.
 pub(super) fn section(tail: &[u8], start: u64, name: &[u8]) -> Option<Range<u64>> {
     let trailer = tail.len().checked_sub(TRAILER_BYTES)?;
     let mut fields = tail[trailer..].strip_prefix(TRAILER_MAGIC)?;

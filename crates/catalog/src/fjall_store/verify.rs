@@ -1,9 +1,8 @@
-//! Every table in use against the checksum of its whole file, which the list of tables has.
+//! Verifies every table in use against the checksum of its whole file in the list of tables.
 //!
-//! fjall checks a block when it reads it. What a start does not read would be met at any time
-//! later: by a listing, by a restore, or by a compaction, which then fails for ever. So a start
-//! reads all tables once, some at a time, and refuses a store with one that is not as it was
-//! written.
+//! fjall checks a block only when it reads it. Damage that is not found at open would show up at
+//! any time later: in a listing, in a restore, or in a compaction, which then fails forever. So all
+//! tables are read once at open, several in parallel, and a store with a damaged one is refused.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -24,8 +23,8 @@ const READ_BYTES: usize = 1 << 20;
 /// A table in use: its file and its checksum.
 type Listed = (PathBuf, u128);
 
-/// The tables in use of the keyspaces in these directories of the store at `path`, by lists that
-/// match their own checksums.
+/// Returns the tables in use of the keyspaces in these directories of the store at `path`, from
+/// lists that match their own checksums.
 pub(super) fn listed<'a>(
     path: &Path,
     directories: impl Iterator<Item = &'a u64>,
@@ -41,7 +40,7 @@ pub(super) fn listed<'a>(
     Ok(tables)
 }
 
-/// Reads every table whole; an error if one is not as it was written.
+/// Reads and verifies every table.
 pub(super) fn check(tables: &[Listed]) -> Result<(), CatalogError> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(TABLE_CHECKS_MAX).min(tables.len());
@@ -76,7 +75,7 @@ fn check_one(table: &Path, checksum: u128, buffer: &mut [u8]) -> Result<(), Cata
     }
 }
 
-/// XXH3-128 of a file, read through `buffer`.
+/// Returns the XXH3-128 of a file, read through `buffer`.
 pub(super) fn checksum_of(path: &Path, buffer: &mut [u8]) -> io::Result<u128> {
     let mut file = File::open(path)?;
     let mut checksum = Xxh3::new();

@@ -1,5 +1,5 @@
-//! The committer over a store whose every batch the test lets through, fails or panics, so that
-//! groups form where the test wants them and no test waits for a clock.
+//! Tests the committer over a store in which the test lets each batch succeed, fail or panic. So
+//! groups form where the test wants them, and no test waits for a clock.
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,24 +17,24 @@ use crate::{
 
 const ROWS: Space = Space::new("rows");
 
-/// What becomes of the next batch.
+/// Outcome of the next batch.
 enum Fate {
     Durable,
     Fails,
     Panics,
 }
 
-/// What the committer asks of its store.
+/// Requests of the committer to its store.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    /// To write a batch of so many rows.
+    /// Write a batch of this many rows.
     Batch(usize),
-    /// To be opened anew.
+    /// Reopen.
     Reopen,
 }
 
-/// A store that reports each batch and each reopening and waits to be told its fate. Its check
-/// fails while `is_broken`.
+/// A store that reports each batch and each reopen, and blocks until the test decides its outcome.
+/// Its check fails while `is_broken`.
 struct GatedStore {
     inner: MemoryStore,
     arrived: Sender<Asked>,
@@ -49,7 +49,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Waits until a batch is at the gate; returns its rows.
+    /// Waits until a batch is at the gate. Returns its number of rows.
     fn batch(&self) -> usize {
         match self.arrived.recv().unwrap() {
             Asked::Batch(rows) => rows,
@@ -57,7 +57,7 @@ impl Gate {
         }
     }
 
-    /// Waits until the store is asked to be opened anew.
+    /// Waits until the store is asked to reopen.
     fn reopening(&self) {
         assert_eq!(self.arrived.recv().unwrap(), Asked::Reopen);
     }
@@ -114,7 +114,7 @@ impl KeyValue for GatedStore {
     }
 
     fn reopen(&self) -> Result<(), CatalogError> {
-        // A test that is over waits no more.
+        // A finished test does not receive any more.
         let _ = self.arrived.send(Asked::Reopen);
         self.meet_fate()?;
         self.is_broken.store(false, Ordering::SeqCst);
@@ -124,7 +124,7 @@ impl KeyValue for GatedStore {
 
 impl GatedStore {
     fn meet_fate(&self) -> Result<(), CatalogError> {
-        // The lock is given back first: a panic would poison it.
+        // The lock is released first: a panic would poison it.
         let fate = self.fates.lock().unwrap().recv();
         match fate {
             Ok(Fate::Durable) => Ok(()),
@@ -137,7 +137,7 @@ impl GatedStore {
     }
 }
 
-/// The error of a crate above: what closures return.
+/// Stands for the error type of a crate above, which closures return.
 #[derive(Debug)]
 enum UpperError {
     Catalog(CatalogError),
@@ -219,7 +219,7 @@ fn a_rejected_closure_leaves_no_trace_and_later_ones_see_accepted_writes() {
     assert_eq!((counts.closures, counts.closures_rejected, counts.closures_panicked), (5, 2, 1));
 }
 
-/// A committer that may open its store anew when the flag is set.
+/// Starts a committer that may reopen its store only while the flag is set.
 fn careful(store: Arc<GatedStore>) -> (Committer, Arc<AtomicBool>) {
     let may = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&may);
@@ -261,7 +261,7 @@ fn a_failed_batch_fails_its_whole_group_and_all_later_ones_until_it_was_reopened
         gate.open(Fate::Fails);
         gate.reopening();
         gate.open(Fate::Durable);
-        // Queued behind the reopening, whose end the committer shows before it runs this.
+        // Queued behind the reopen, whose success the committer publishes before it runs this.
         let again = put(&committer, "again");
         assert_eq!(gate.batch(), 1);
         assert_eq!(committer.refusal(), None);
@@ -426,7 +426,7 @@ fn the_last_handle_may_be_dropped_by_a_closure() {
     assert_eq!(ticket.wait().unwrap(), 0);
 }
 
-/// Reads a number and writes the next one: lost updates would show.
+/// Reads a number and writes the next one, which reveals lost updates.
 fn increment(rows: &mut Transaction<'_>) -> Result<u64, CatalogError> {
     let bytes = rows.get(ROWS, b"count")?.unwrap_or_else(|| vec![0; 8]);
     let count = u64::from_le_bytes(bytes.try_into().unwrap()) + 1;

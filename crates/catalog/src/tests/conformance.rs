@@ -1,4 +1,4 @@
-//! One suite for every store: what [`KeyValue`] promises, from outside.
+//! The conformance suite for every store: the guarantees of [`KeyValue`], tested from outside.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,7 +17,7 @@ const RIGHT: Space = Space::new("right");
 const UNKNOWN: Space = Space::new("unknown");
 const SPACES: [Space; 2] = [LEFT, RIGHT];
 
-/// Small enough that rows move from memory to tables and through compactions in a test.
+/// Small enough that rows move from memory to tables and through compactions within a test.
 const SMALL: FjallConfig = FjallConfig {
     block_cache: ByteCount::mib(1),
     write_buffer: ByteCount::kib(16),
@@ -177,7 +177,7 @@ fn limits_hold_at_their_edges(store: &dyn KeyValue) {
     assert!(store.get(LEFT, &key).unwrap().unwrap() == value);
     assert_eq!(store.get(LEFT, &[0]).unwrap().unwrap(), [1]);
 
-    // No key is longer than the limit, but one may be asked for.
+    // No stored key exceeds the limit, but a longer one may be queried.
     let longer = vec![0xff; 100_000];
     assert_eq!(store.get(LEFT, &longer).unwrap(), None);
     let first_keys = |range: KeyRange| {
@@ -211,7 +211,7 @@ fn unknown_spaces_are_refused_whole(store: &dyn KeyValue) {
     store.apply(batch(&[(LEFT, "a", Some("1"))])).unwrap();
 }
 
-/// Readers that race a writer never see one half of a batch.
+/// Readers that race a writer never see half of a batch.
 fn batches_are_seen_whole(store: &dyn KeyValue) {
     let count = 300_u32;
     let row = |n: u32| format!("{n:08}");
@@ -235,7 +235,7 @@ fn batches_are_seen_whole(store: &dyn KeyValue) {
     });
 }
 
-/// A list of rows searched from end to end: slow, and like no store.
+/// A list of rows with linear search: slow, and unlike any store.
 #[derive(Default)]
 struct Model {
     rows: Vec<(Space, Vec<u8>, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! Keys: order is preserved, fields come back, damaged keys are errors.
+//! Tests keys: order is preserved, fields round-trip, damaged keys are errors.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn read(key: &[u8]) -> Result<Fields, crate::CatalogError> {
     Ok(fields)
 }
 
-/// All byte strings of up to `len_max` of the bytes that matter for escaping.
+/// Returns all strings of up to `len_max` of the bytes that matter for escaping.
 fn short_strings(len_max: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     let mut longest = all.clone();

@@ -1,4 +1,4 @@
-//! The overlay of a transaction against three maps laid over each other.
+//! Tests the overlay of a transaction against three stacked maps.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ proptest! {
         prop_assert_eq!(other, []);
         prop_assert_eq!(transaction.is_read_only(), own.is_empty());
 
-        // What the group becomes is what the closure saw.
+        // The group then contains what the closure saw.
         let mut grown = group_batch.clone();
         grown.absorb(transaction.into_writes());
         let mut layers = group;
@@ -97,7 +97,7 @@ fn writes_that_cannot_be_stored_are_refused() {
     for row in 0..fitting {
         transaction.put(ROWS, row.to_le_bytes(), value.clone()).unwrap();
     }
-    // Replacing a row takes no more room than it frees, but the check does not rely on that.
+    // Replacing a row takes no more space than it frees, but the check does not rely on that.
     let error = transaction.put(ROWS, [9], value).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(transaction.get(ROWS, &[9]).unwrap().is_none());

@@ -1,9 +1,9 @@
-//! Kills a process that commits, at a random moment, and looks at what is left.
+//! Kills a committing process at a random moment, and checks what is left.
 //!
-//! The child is this test again, told by its environment to commit until it dies. Each of its
-//! closures takes the next number from a counter row and, under that number, writes one row in
-//! each of two spaces and moves a window of recent rows in a third: so what is left must be
-//! exactly the closures 1 to n, whole, for an n that no acknowledged number exceeds.
+//! The child is this test itself, told by an environment variable to commit until it is killed.
+//! Each of its closures takes the next number from a counter row. Under that number it writes one
+//! row in each of two spaces, and moves a window of recent rows in a third. So what is left must be
+//! exactly the closures 1 to n, complete, with n at least the largest acknowledged number.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -31,7 +31,7 @@ const WRITERS: u32 = 4;
 const RUN_MS_MAX: u64 = 250;
 const RECENT_ROWS: u64 = 50;
 
-/// Small, so that the kill also meets flushes, compactions and journals of several runs.
+/// Small, so that kills also hit flushes, compactions and journals of several runs.
 const CONFIG: FjallConfig = FjallConfig {
     block_cache: ByteCount::mib(4),
     write_buffer: ByteCount::kib(256),
@@ -66,7 +66,7 @@ fn eprint_seed(seed: u64) {
     eprintln!("{SEED}={seed}");
 }
 
-/// Runs the child for a random while; returns the largest number it acknowledged.
+/// Runs the child for a random time. Returns the largest number it acknowledged.
 fn run_and_kill(directory: &Path, random: &mut RandomStream) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::acknowledged_closures_survive_a_kill_and_none_is_split"])
@@ -86,7 +86,7 @@ fn run_and_kill(directory: &Path, random: &mut RandomStream) -> u64 {
 }
 
 fn kill_after(child: &mut Child, run: Duration) {
-    // The moment of the kill is the point of the test; nothing depends on it being met.
+    // The moment of the kill is random on purpose; nothing depends on hitting it.
     std::thread::sleep(run);
     assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
     child.kill().unwrap();
@@ -98,7 +98,7 @@ fn last_acknowledged(output: ChildStdout) -> u64 {
     let mut output = BufReader::new(output);
     let mut line = String::new();
     while output.read_line(&mut line).unwrap() > 0 {
-        // A line cut by the kill has no end.
+        // A line torn by the kill has no newline.
         let number = line.strip_prefix("acknowledged ").and_then(|rest| rest.strip_suffix('\n'));
         if let Some(number) = number {
             last = last.max(number.parse().unwrap());
@@ -136,7 +136,7 @@ fn add_next(rows: &mut Transaction<'_>) -> Result<u64, CatalogError> {
     Ok(number)
 }
 
-/// Asserts that the rows are those of the closures 1 to n; returns n.
+/// Asserts that the rows are those of the closures 1 to n. Returns n.
 fn check(store: &FjallStore) -> u64 {
     let count = counter(store).unwrap();
     let all =
@@ -164,12 +164,12 @@ fn key(number: u64) -> Vec<u8> {
     KeyWriter::new().u64(number).finish()
 }
 
-/// Keys that arrive in no order.
+/// Returns keys that arrive in random order.
 fn scattered_key(number: u64) -> Vec<u8> {
     key(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Up to 2 KiB that no other number has.
+/// Returns up to 2 KiB that are unique to this number.
 fn body(number: u64) -> Vec<u8> {
     let mut random = Seed::new(number).stream();
     let mut body = vec![0; usize::try_from(random.below(2_048)).unwrap()];

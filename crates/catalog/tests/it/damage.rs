@@ -1,6 +1,6 @@
-//! Directories that are not what was written: every one is refused with a kind, or read right;
-//! none is repaired by removing something, and none makes the program panic. What can be read of
-//! them is salvaged.
+//! Directories that are not as they were written: each is either refused with an error kind or read
+//! correctly. None is repaired by removing something, and none makes the program panic. What can be
+//! read of them is salvaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn batch_of(row: u32, value_bytes: usize) -> Batch {
     batch
 }
 
-/// A store with some rows, closed.
+/// Creates a store with some rows, and closes it.
 fn closed() -> (TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("catalog");
@@ -72,7 +72,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The rows of a space, if they can be read.
+/// Counts the rows of a space, if they can be read.
 fn count(store: &FjallStore, space: Space) -> Result<u32, CatalogError> {
     let rows = store.range(space, &KeyRange::all(), Direction::Ascending, usize::MAX)?;
     for (key, value) in &rows {
@@ -218,12 +218,12 @@ fn an_unfinished_creation_is_begun_again() {
     assert!(!part.exists());
 }
 
-/// Long enough that the last batch fills some sectors.
+/// Long enough that the last batch spans several sectors.
 const LAST_VALUE_BYTES: usize = 700;
 const SECTOR_BYTES: usize = 512;
 
-/// What a crash leaves: the directory of a store that took `ROWS` batches and was not closed,
-/// its journal, and where the last batch begins and ends in it.
+/// Returns what a crash leaves: the directory of a store that took `ROWS` batches and was not
+/// closed, its journal, and where the last batch begins and ends in it.
 fn crashed() -> (TempDir, PathBuf, String, usize, usize) {
     let parent = tempfile::tempdir().unwrap();
     let (path, left) = (parent.path().join("catalog"), parent.path().join("left"));
@@ -238,7 +238,7 @@ fn crashed() -> (TempDir, PathBuf, String, usize, usize) {
     let start = end();
     store.apply(batch_of(0, LAST_VALUE_BYTES)).unwrap();
     let end = end();
-    // Every batch was synced, so the files as they are now are what a power cut leaves.
+    // Every batch was synced, so the current files are what a power cut leaves.
     copy(&path, &left);
     (parent, left, journal, start, end)
 }
@@ -288,7 +288,7 @@ fn a_torn_last_batch_is_cut_off_and_kept_aside() {
     assert!(kept <= fulgurite_catalog::limits::CUT_BATCHES_MAX, "{kept} are kept");
 }
 
-/// One bit of the last batch: it was acknowledged, so it is not cut off.
+/// With one flipped bit in the last batch: it was acknowledged, so it must not be cut off.
 #[test]
 fn a_flipped_bit_of_the_last_batch_is_refused_and_salvaged() {
     let (parent, whole, journal, start, end) = crashed();
@@ -299,7 +299,7 @@ fn a_flipped_bit_of_the_last_batch_is_refused_and_salvaged() {
         let mut content = fs::read(path.join(&journal)).unwrap();
         let mut at = start + usize::try_from(random.below((end - start) as u64)).unwrap();
         if (start + 5..start + 13).contains(&at) {
-            // The version has no checksum; no later one contradicts it.
+            // The version has no checksum, and no later version contradicts it.
             at += 8;
         }
         content[at] ^= 1 << random.below(8);
@@ -314,7 +314,8 @@ fn a_flipped_bit_of_the_last_batch_is_refused_and_salvaged() {
     }
 }
 
-/// Several bytes of the last batch, its end and all sectors being there: not a torn one.
+/// With several damaged bytes in the last batch, but its end and all sectors present: it is not
+/// torn.
 #[test]
 fn a_last_batch_written_to_its_end_is_not_torn() {
     let (_parent, path, journal, start, end) = crashed();
@@ -326,7 +327,7 @@ fn a_last_batch_written_to_its_end_is_not_torn() {
     assert_eq!((rows, damages.len()), (2 * ROWS as usize - 2, 1), "{damages:?}");
 }
 
-/// How many rows salvage finds, each of which must be right, and what it says was damaged.
+/// Returns how many rows salvage finds, each of which must be correct, and the damage it reports.
 fn salvage(path: &Path) -> (usize, Vec<Damage>) {
     let mut rows = std::collections::BTreeSet::new();
     let report = FjallStore::salvage(path, &SPACES, &mut |space, key, value| {
@@ -374,13 +375,14 @@ fn salvage_reads_around_a_lost_page() {
         fs::write(&table, content).unwrap();
         let (rows, damages) = salvage(&path);
         let lost = 2 * ROWS as usize - rows;
-        // A page has 20 rows, and touches two blocks of as many.
+        // A page holds 20 rows, and overlaps two blocks of as many.
         assert!(!damages.is_empty() && lost <= 45, "{lost} rows lost: {damages:?}");
         fs::remove_dir_all(&path).unwrap();
     }
 }
 
-/// One flipped bit anywhere: opening refuses or reads right, and salvage finds every row.
+/// With one flipped bit anywhere, opening is refused or reads correctly, and salvage finds every
+/// row.
 #[test]
 fn a_flipped_bit_loses_no_row_to_salvage() {
     let (parent, whole) = closed();
@@ -427,7 +429,8 @@ fn a_damaged_batch_before_the_last_is_refused_and_kept() {
         content[at..at + 3].iter_mut().for_each(|byte| *byte ^= 0x55);
         fs::write(path.join(&journal), &content).unwrap();
         match open(&path) {
-            // The version of a batch has no checksum; one that still rises is not seen.
+            // The version of a batch has no checksum; an altered one that still rises is not
+            // detected.
             Ok(store) => assert_eq!(count(&store, LEFT).unwrap(), ROWS, "seed {seed}"),
             Err(error) => {
                 refused += 1;
@@ -440,7 +443,7 @@ fn a_damaged_batch_before_the_last_is_refused_and_kept() {
     assert!(refused > 30, "{refused} of 40 refused");
 }
 
-/// The tables in use of a store, by the spaces they are of.
+/// Returns the tables in use of a store, by space.
 fn tables(path: &Path) -> Vec<PathBuf> {
     let is_table = |file: &PathBuf| file.parent().unwrap().ends_with("tables");
     files(path).into_iter().filter(is_table).collect()
@@ -452,7 +455,7 @@ fn flip(file: &Path, at: usize) {
     fs::write(file, content).unwrap();
 }
 
-/// A store of several tables a space, most of whose blocks no start reads.
+/// Creates a store with several tables per space, most of whose blocks fjall does not read at open.
 fn crowded() -> (TempDir, PathBuf) {
     let (parent, path) = closed();
     for _ in 0..3 {
@@ -462,7 +465,7 @@ fn crowded() -> (TempDir, PathBuf) {
     (parent, path)
 }
 
-/// One bit of any table, wherever it is: a start names the table, and changes nothing.
+/// With one flipped bit in any table, opening names the table and changes nothing.
 #[test]
 fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
     let (parent, whole) = crowded();
@@ -490,11 +493,12 @@ fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
     }
 }
 
-/// A block that went bad while the store is open: the reader gets an error, and the store keeps it.
+/// A block that becomes damaged while the store is open: the reader gets an error, and the store
+/// records it.
 #[test]
 fn damage_that_is_met_later_is_kept() {
     let (_parent, path) = closed();
-    // No block of it is in memory yet but what opening reads.
+    // No block of it is in memory yet, except those that opening reads.
     let store = open(&path).unwrap();
     assert!(store.damage().is_none());
     for table in tables(&path).into_iter().filter(|table| !table.starts_with(keyspace(&path, 0))) {
@@ -507,8 +511,8 @@ fn damage_that_is_met_later_is_kept() {
     assert!(store.snapshot().get(RIGHT, &7_u32.to_le_bytes()).is_err());
 }
 
-/// A compaction that meets a damaged table fails whenever it is begun: the store says which table
-/// that is, and is not reopened for ever.
+/// A compaction that runs into a damaged table fails every time: the store names the table, and is
+/// not reopened forever.
 #[test]
 fn a_table_that_fails_compactions_is_named() {
     let (_parent, path) = closed();
@@ -530,7 +534,7 @@ fn keyspace(path: &Path, number: u32) -> PathBuf {
     path.join("keyspaces").join(number.to_string())
 }
 
-/// How many flips to try; the environment may ask for more.
+/// Returns how many flips to try; an environment variable may raise it.
 fn flip_count() -> u64 {
     std::env::var("FULGURITE_FLIP_COUNT").map_or(60, |count| count.parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! Spaces filled with rows that come in order: read, opened anew, changed and salvaged like others.
+//! Spaces that were bulk-loaded in key order are read, reopened, changed and salvaged like others.
 
 use std::path::Path;
 
@@ -73,7 +73,7 @@ fn what_is_written_after_counts_and_what_was_deleted_before_does_not() {
     let parent = parent();
     let path = parent.path().join("catalog");
     let store = open(&path);
-    // Deletions that are newer than version 0, and stay in a table of their own.
+    // Deletions that are newer than version 0 and stay in a table of their own.
     let (mut puts, mut deletions) = (Batch::new(), Batch::new());
     for number in 0..ROWS {
         puts.put(FULL, row(number).0, b"before".as_slice()).unwrap();

@@ -1,4 +1,4 @@
-//! A store that cannot write for a while, is opened anew in place, and forgets what was deleted.
+//! A store that cannot write for a while, is reopened in place, and purges what was deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn holds(path: &Path, text: &str) -> bool {
     })
 }
 
-/// Takes the place away where the first space's tables go, so that no flush succeeds.
+/// Moves the table folder of the first space away, so that no flush succeeds.
 fn without_tables(path: &Path) -> (PathBuf, PathBuf) {
     let tables = path.join("keyspaces/1/tables");
     let away = path.join("away");
@@ -71,7 +71,7 @@ fn a_store_whose_flush_failed_is_read_and_mends_when_it_can_write_again() {
     put(&store, NAMES, "before").unwrap();
     let (tables, away) = without_tables(&path);
 
-    // Opening anew writes rows to tables, which fails; the rows stay readable.
+    // Reopening flushes rows to tables, which fails; the rows stay readable.
     let error = store.reopen().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(store.check().unwrap_err().kind(), ErrorKind::Unavailable);
@@ -171,7 +171,7 @@ fn nothing_is_appended_to_a_journal_that_was_found() {
     let (path, left) = (parent.path().join("catalog"), parent.path().join("left"));
     let store = open(&path);
     (0..50).for_each(|row| put(&store, NAMES, &format!("row-{row}")).unwrap());
-    // Every batch was synced: the files as they are now are what a crash leaves.
+    // Every batch was synced, so the current files are what a crash leaves.
     copy(&path, &left);
     drop(store);
     let is_empty = |path: &Path| fs::read(path.join("0.jnl")).unwrap().iter().all(|&b| b == 0);
@@ -180,7 +180,7 @@ fn nothing_is_appended_to_a_journal_that_was_found() {
     let store = open(&left);
     assert!(is_empty(&left), "and its rows go to tables first");
     assert_eq!(keys(&store).len(), 50);
-    // Sequence numbers go on behind the tables': a newer row wins.
+    // Sequence numbers continue after those of the tables: a newer row wins.
     let mut batch = Batch::new();
     batch.put(NAMES, "row-7", "newer").unwrap();
     store.apply(batch).unwrap();

@@ -1,4 +1,4 @@
-//! Files and folders of a disk that somebody was let to. Each has a lease of its own.
+//! Open files and folders of a disk. Each holds a lease of its own.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, ReadDir};
@@ -19,21 +19,21 @@ pub struct DiskFile {
     lease: Lease,
     file: File,
     path: PathBuf,
-    /// Of a simulated disk.
+    /// Simulated read speed, if any.
     paced: Option<Paced>,
     is_direct: bool,
 }
 
-/// What is in a folder of a disk, one after another, in no order.
+/// Iterates over the entries of a folder of a disk, in no particular order.
 #[derive(Debug)]
 pub struct DiskFolder {
     lease: Lease,
-    /// None after a failure: nothing more comes then.
+    /// None after an error, which ends the iteration.
     entries: Option<ReadDir>,
     path: PathBuf,
 }
 
-/// One thing in a folder.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     /// Its name in the folder.
@@ -44,31 +44,31 @@ pub struct Entry {
     pub bytes: ByteCount,
 }
 
-/// The room of a disk's file system.
+/// Space of a disk's file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// All of it.
+    /// Total bytes.
     pub total: ByteCount,
-    /// What may still be written.
+    /// Free bytes.
     pub free: ByteCount,
-    /// Which file system it is, as far as the operating system tells them apart: directories of
-    /// one share their room.
+    /// Id of the file system, as the operating system distinguishes them: directories with the same
+    /// id share their space.
     pub file_system: u64,
 }
 
-/// Paths are those below the disk's root, of plain names only.
+/// Paths are relative to the disk's root, and consist of plain names only.
 impl Lease {
-    /// Makes the disk's root where it is not there, as the directory of a simulated disk may not
-    /// be. Its name is on stable storage then.
+    /// Creates the disk's root if it does not exist, as may be the case for a simulated disk, and
+    /// syncs its name.
     ///
     /// # Errors
-    /// When it cannot be made, or the disk is gone.
+    /// When it cannot be created, or the disk is gone.
     pub fn prepare(&self) -> Result<()> {
         self.hold()?;
         make_folder(&self.0.root).map_err(DisksError::io("make", &self.0.root))
     }
 
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     ///
     /// # Errors
     /// When there is none, or the disk is gone.
@@ -76,12 +76,12 @@ impl Lease {
         self.file("open", path.as_ref(), OpenOptions::new().read(true))
     }
 
-    /// Opens a file to be read past what the system has of it in memory, if its file system can do
-    /// that: what is read is what the disk gives then. Without, as [`Lease::open`].
+    /// Opens a file for reading with direct I/O, bypassing the page cache, if its file system
+    /// supports that: reads then return what is on the disk. Otherwise like [`Lease::open`].
     ///
-    /// Reads of such a file are of whole pages, at whole pages, into whole pages
-    /// ([`DIRECT_ALIGN`](crate::limits::DIRECT_ALIGN)); others fail. [`DiskFile::is_direct`] says
-    /// whether it is one.
+    /// Direct reads must be aligned to pages in offset, length and memory
+    /// ([`DIRECT_ALIGN`](crate::limits::DIRECT_ALIGN)); others fail. [`DiskFile::is_direct`] tells
+    /// whether the file is direct.
     ///
     /// # Errors
     /// When there is none, or the disk is gone.
@@ -91,12 +91,13 @@ impl Lease {
         let direct = OpenOptions::new().read(true).custom_flags(flags).clone();
         match self.file("open", path, &direct) {
             Ok(file) => Ok(DiskFile { is_direct: true, ..file }),
-            // Not every file system can; whatever else is wrong is said by the other.
+            // Not every file system supports it; any other error is returned by this second
+            // attempt.
             Err(_) => self.open(path),
         }
     }
 
-    /// Opens a file to be read and written, as it is.
+    /// Opens an existing file for reading and writing.
     ///
     /// # Errors
     /// When there is none, or the disk is gone.
@@ -104,26 +105,26 @@ impl Lease {
         self.file("open", path.as_ref(), OpenOptions::new().read(true).write(true))
     }
 
-    /// Makes a file where none is.
+    /// Creates a file, which must not exist.
     ///
     /// # Errors
-    /// When there is one, it cannot be made, or the disk is gone.
+    /// When it exists, it cannot be created, or the disk is gone.
     pub fn create_new(&self, path: impl AsRef<Path>) -> Result<DiskFile> {
         let options = OpenOptions::new().read(true).write(true).create_new(true).clone();
         self.file("create", path.as_ref(), &options)
     }
 
-    /// Makes a folder, and those above it; done already when it is there. Their names are on stable
-    /// storage when [`Lease::sync_folder`] was called for each that is above them.
+    /// Creates a folder and its parents. Idempotent. Their names are durable once
+    /// [`Lease::sync_folder`] has been called for each parent.
     ///
     /// # Errors
-    /// When it cannot be made, or the disk is gone.
+    /// When it cannot be created, or the disk is gone.
     pub fn create_folder(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = self.path(path.as_ref())?;
         fs::create_dir_all(&path).map_err(DisksError::io("make", &path))
     }
 
-    /// What is in a folder; the empty path is the disk's root.
+    /// Lists a folder; the empty path is the disk's root.
     ///
     /// # Errors
     /// When there is none, or the disk is gone.
@@ -133,19 +134,19 @@ impl Lease {
         Ok(DiskFolder { lease: self.clone(), entries: Some(entries), path })
     }
 
-    /// Whether something has this name.
+    /// Whether a file or folder of this name exists.
     ///
     /// # Errors
-    /// When that cannot be told, or the disk is gone.
+    /// When that cannot be determined, or the disk is gone.
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool> {
         let path = self.path(path.as_ref())?;
         path.try_exists().map_err(DisksError::io("look for", &path))
     }
 
-    /// Gives a file another name, which nothing may have.
+    /// Renames a file to a name that must not exist.
     ///
     /// # Errors
-    /// When something has it, the file is not there, or the disk is gone.
+    /// When the name exists, the file does not, or the disk is gone.
     pub fn rename_new(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (from, to) = (self.path(from.as_ref())?, self.path(to.as_ref())?);
         let here = rustix::fs::CWD;
@@ -153,16 +154,16 @@ impl Lease {
             .map_err(|errno| DisksError::io("rename to", &to)(errno.into()))
     }
 
-    /// Gives a file the name of another, which is gone then.
+    /// Renames a file over another, which is replaced.
     ///
     /// # Errors
-    /// When the file is not there, or the disk is gone.
+    /// When the file does not exist, or the disk is gone.
     pub fn replace(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (from, to) = (self.path(from.as_ref())?, self.path(to.as_ref())?);
         fs::rename(&from, &to).map_err(DisksError::io("rename to", &to))
     }
 
-    /// Removes a file; done already when it is not there.
+    /// Removes a file. Idempotent.
     ///
     /// # Errors
     /// When it cannot be removed, or the disk is gone.
@@ -176,18 +177,18 @@ impl Lease {
         }
     }
 
-    /// Has the names in a folder on stable storage.
+    /// Syncs a folder, making the names in it durable.
     ///
     /// # Errors
-    /// When the disk did not say so, or is gone.
+    /// When the sync fails, or the disk is gone.
     pub fn sync_folder(&self, path: impl AsRef<Path>) -> Result<()> {
         self.file("open", path.as_ref(), OpenOptions::new().read(true))?.sync()
     }
 
-    /// The room of its file system.
+    /// Returns the space of its file system.
     ///
     /// # Errors
-    /// When that cannot be told, or the disk is gone.
+    /// When that cannot be determined, or the disk is gone.
     pub fn space(&self) -> Result<Space> {
         self.hold()?;
         let root = &self.0.root;
@@ -206,7 +207,7 @@ impl Lease {
         Ok(DiskFile { lease: self.clone(), file, path, paced, is_direct: false })
     }
 
-    /// Where it is for the operating system, if the disk is there to be used.
+    /// Returns the path for the operating system, if the disk is active.
     fn path(&self, path: &Path) -> Result<PathBuf> {
         self.hold()?;
         if path.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -217,7 +218,7 @@ impl Lease {
 }
 
 impl DiskFile {
-    /// Fills `buffer` with what is at `offset`.
+    /// Fills `buffer` from `offset`.
     ///
     /// # Errors
     /// When the file ends before, it cannot be read, or the disk is gone.
@@ -225,16 +226,16 @@ impl DiskFile {
         self.lease.hold()?;
         if let Some(paced) = &self.paced {
             paced.read(offset, count(buffer.len()));
-            // Much may have happened meanwhile.
+            // The disk may be gone after the wait.
             self.lease.hold()?;
         }
         self.file.read_exact_at(buffer, offset).map_err(DisksError::io("read", &self.path))
     }
 
-    /// Fills buffers with what is at `offset`, one behind the other, in one read.
+    /// Fills several buffers from `offset` with one vectored read.
     ///
     /// # Errors
-    /// As [`DiskFile::read_exact_at`].
+    /// As for [`DiskFile::read_exact_at`].
     pub fn read_parts_at<const N: usize>(
         &self,
         mut parts: [&mut [u8]; N],
@@ -243,7 +244,7 @@ impl DiskFile {
         self.lease.hold()?;
         if let Some(paced) = &self.paced {
             paced.read(offset, parts.iter().map(|part| count(part.len())).sum());
-            // Much may have happened meanwhile.
+            // The disk may be gone after the wait.
             self.lease.hold()?;
         }
         let mut into = parts.each_mut().map(|part| IoSliceMut::new(part));
@@ -252,7 +253,7 @@ impl DiskFile {
             Err(rustix::io::Errno::INTR) => 0,
             Err(errno) => return Err(DisksError::io("read", &self.path)(errno.into())),
         };
-        // What an interruption left, or what is behind the end of the file.
+        // Completes a short read, or fails at the end of the file.
         let mut at = offset;
         for part in parts {
             let done = have.min(part.len());
@@ -263,13 +264,13 @@ impl DiskFile {
         Ok(())
     }
 
-    /// Whether reads go past the system's memory.
+    /// Whether reads bypass the page cache.
     #[must_use]
     pub const fn is_direct(&self) -> bool {
         self.is_direct
     }
 
-    /// Reads what is at `offset`, as much of `buffer` as the file has there; says how much.
+    /// Reads from `offset` as much of `buffer` as the file has there. Returns the count.
     ///
     /// # Errors
     /// When it cannot be read, or the disk is gone.
@@ -283,7 +284,8 @@ impl DiskFile {
         while have < buffer.len() {
             match self.file.read_at(&mut buffer[have..], offset + count(have)) {
                 Ok(0) => break,
-                // What is left of a file that ends within a page is no whole page.
+                // After a short read at the end of the file the rest is not aligned, so a direct
+                // read of it fails.
                 Ok(more) => have += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) if have > 0 => break,
@@ -302,49 +304,49 @@ impl DiskFile {
         self.file.write_all_at(bytes, offset).map_err(DisksError::io("write", &self.path))
     }
 
-    /// Has its bytes on stable storage.
+    /// Syncs the file (fsync).
     ///
     /// # Errors
-    /// When the disk did not say so, or is gone.
+    /// When the sync fails, or the disk is gone.
     pub fn sync(&self) -> Result<()> {
         self.lease.hold()?;
         self.file.sync_all().map_err(DisksError::io("sync", &self.path))
     }
 
-    /// Has its bytes on stable storage, and of the file what is needed to read them: not when it
-    /// was written last, which would be a write more.
+    /// Syncs the data, and only the metadata needed to read it (fdatasync). This saves the write of
+    /// the modification time.
     ///
     /// # Errors
-    /// When the disk did not say so, or is gone.
+    /// When the sync fails, or the disk is gone.
     pub fn sync_data(&self) -> Result<()> {
         self.lease.hold()?;
         self.file.sync_data().map_err(DisksError::io("sync", &self.path))
     }
 
-    /// Its size.
+    /// Returns its size.
     ///
     /// # Errors
-    /// When that cannot be told, or the disk is gone.
+    /// When that cannot be determined, or the disk is gone.
     pub fn bytes(&self) -> Result<ByteCount> {
         self.lease.hold()?;
         let metadata = self.file.metadata().map_err(DisksError::io("look at", &self.path))?;
         Ok(ByteCount::new(metadata.len()))
     }
 
-    /// Makes it so long: what is behind is gone, what is missing reads as zeros.
+    /// Sets its size: cuts off the end, or extends it with zeros.
     ///
     /// # Errors
-    /// When it cannot be made so long, or the disk is gone.
+    /// When that fails, or the disk is gone.
     pub fn set_bytes(&self, bytes: ByteCount) -> Result<()> {
         self.lease.hold()?;
         self.file.set_len(bytes.get()).map_err(DisksError::io("resize", &self.path))
     }
 
-    /// Takes the room for so many bytes in one piece where the file system can; without effect
-    /// where it cannot.
+    /// Preallocates this many bytes, contiguously if the file system can; no effect where it
+    /// cannot.
     ///
     /// # Errors
-    /// When there is no room, or the disk is gone.
+    /// When there is no space, or the disk is gone.
     pub fn reserve(&self, bytes: ByteCount) -> Result<()> {
         self.lease.hold()?;
         use rustix::io::Errno;
@@ -354,11 +356,11 @@ impl DiskFile {
         }
     }
 
-    /// Has the system read ahead of whoever reads it from front to end: disks that are read side
-    /// by side then work side by side. It may be without effect.
+    /// Hints that the file is read sequentially, so that the system reads ahead: disks that are
+    /// read in parallel then work in parallel. May have no effect.
     ///
-    /// How far ahead is the block device's `read_ahead_kb`, twice. To name ranges instead costs
-    /// the processor two times as much and takes twice as long (docs/rack-speed.md).
+    /// Read-ahead is twice the block device's `read_ahead_kb`. Naming ranges instead costs twice
+    /// the CPU time and takes twice as long (docs/rack-speed.md).
     ///
     /// # Errors
     /// When the disk is gone.
@@ -371,7 +373,7 @@ impl DiskFile {
             .map_err(|errno| DisksError::io("read ahead in", &self.path)(errno.into()))
     }
 
-    /// Has the system read these bytes though nobody waits for them yet. It may be without effect.
+    /// Prefetches these bytes. May have no effect.
     ///
     /// # Errors
     /// When the disk is gone.
@@ -385,8 +387,8 @@ impl DiskFile {
             .map_err(|errno| DisksError::io("read ahead in", &self.path)(errno.into()))
     }
 
-    /// Has the system forget what it has of it in memory, so that a read asks the disk. It may be
-    /// without effect; what is not synced is kept.
+    /// Drops the file from the page cache, so that the next read comes from the disk. May have no
+    /// effect; unsynced data is kept.
     ///
     /// # Errors
     /// When the disk is gone.
@@ -396,7 +398,7 @@ impl DiskFile {
             .map_err(|errno| DisksError::io("forget", &self.path)(errno.into()))
     }
 
-    /// Where it is for the operating system, to be named in a message.
+    /// Returns the path for the operating system, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

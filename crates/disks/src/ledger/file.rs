@@ -1,11 +1,11 @@
-//! The file of a ledger: a line for the totals of before, and one for each wake.
+//! The file of a ledger: a line with the totals so far, and a line for each spin-up.
 //!
-//! Its format is `docs/formats/wake-ledger.md`. A wake is written and synced before its disks are
-//! told to turn, so that no spin-up of ours is missing; what is cut off at the end, by a crash in
-//! the middle of a line, is dropped and said. It lies where disks do not sleep.
+//! Its format is `docs/formats/wake-ledger.md`. A record is written and synced before its disks are
+//! commanded to spin up, so none of our spin-ups is missing. A last line torn by a crash is dropped
+//! and reported. The file is on a disk that is always on.
 //!
-//! A file that a write or a sync failed on is not written to again: nobody can tell what of it is
-//! on its disk. The next wake begins it anew.
+//! A file whose write or sync failed is not written again, because nobody can tell what of it is on
+//! disk. The next record begins a new file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Seek as _, SeekFrom, Write as _};
@@ -21,7 +21,7 @@ use crate::limits::{
 use crate::{DisksError, GroupId, PlaceId, Result, StartCount, Wake};
 
 const FORMAT: &str = "fulgurite-wake-ledger";
-/// Version 1 did not know the cause `verify`, and version 2 no starts. A file of either is replaced
+/// Version 1 lacked the cause `verify`, and version 2 lacked starts. A file of either is replaced
 /// by a new one.
 const VERSION: u32 = 3;
 
@@ -46,42 +46,42 @@ enum Line {
     Start(StartCount),
 }
 
-/// A ledger and the file that it is in. One program has it at a time: its owner sees to that.
+/// A ledger with its file. Its owner ensures that only one program has it open.
 #[derive(Debug)]
 pub struct LedgerFile {
     ledger: Ledger,
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Bytes after which it is begun anew.
+    /// Size at which a new file is begun.
     bytes_max: u64,
-    /// A write or a sync of it failed.
+    /// Whether a write or a sync of it failed.
     is_doubtful: bool,
 }
 
-/// What there was to be told of a file that was there.
+/// What was found in an existing file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// Wakes that were read.
+    /// Spin-up records that were read.
     pub wakes: u64,
-    /// Bytes of a last line that was cut off, and was dropped.
+    /// Bytes of a torn last line that was dropped.
     pub torn_bytes: u64,
-    /// Where the file that was there is now, and what was wrong with it.
+    /// Where a damaged file was moved, and what was wrong with it.
     pub set_aside: Option<(PathBuf, String)>,
 }
 
 impl LedgerFile {
-    /// Opens the ledger at `path`, or begins one where none is.
+    /// Opens the ledger at `path`, or begins one if there is none.
     ///
     /// # Errors
-    /// When it cannot be read or written, or a line of it is none of a ledger: nothing is dropped
-    /// then but a last line that was cut off.
+    /// When it cannot be read or written, or a line is not valid. Nothing is dropped except a torn
+    /// last line.
     pub fn open(path: &Path) -> Result<(Self, Reloaded)> {
         Self::open_up_to(LEDGER_FILE_BYTES, path)
     }
 
-    /// The same, but a ledger that is damaged is set aside, under a name of its own beside it, and
-    /// one is begun anew with what could be read of it: a history is no reason to do nothing.
+    /// Like `open`, but a damaged ledger is set aside under another name in the same folder, and a
+    /// new one begins with what could be read of it: damaged history must not stop the rack.
     ///
     /// # Errors
     /// When it cannot be read or written, or a newer program wrote it.
@@ -99,7 +99,7 @@ impl LedgerFile {
     }
 
     pub(crate) fn open_up_to(bytes_max: u64, path: &Path) -> Result<(Self, Reloaded)> {
-        // A file begins under another name; one that was not given its own is of no use.
+        // A file is written under a temporary name first; one that was never renamed is ignored.
         if !path.try_exists().map_err(DisksError::io("look for", path))? {
             return Ok((Self::begin(Ledger::new(), bytes_max, path)?, Reloaded::default()));
         }
@@ -120,38 +120,39 @@ impl LedgerFile {
         Ok((opened, reloaded))
     }
 
-    /// One that is there, and that nothing can be written to.
+    /// Opens an existing ledger so that writes to it fail.
     #[cfg(test)]
     pub(crate) fn unwritable(path: &Path) -> Self {
         let (opened, _) = Self::open(path).unwrap();
         Self { file: open(path, OpenOptions::new().read(true)).unwrap(), ..opened }
     }
 
-    /// What is in it.
+    /// Returns the ledger.
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Disks are about to be woken, or were found awake: written, synced, and then counted.
+    /// Records a spin-up, before it is commanded or after it was detected: written, synced, and
+    /// then counted.
     ///
     /// # Errors
-    /// When it cannot be written; then it does not count, and no disk may be woken.
+    /// When it cannot be written. Then it does not count, and no disk may be spun up.
     ///
     /// # Panics
-    /// When more are woken than [`WAKE_PLACES_MAX`].
+    /// When it has more disks than [`WAKE_PLACES_MAX`].
     pub fn note(&mut self, wake: Wake) -> Result<()> {
         assert!(wake.places.len() <= WAKE_PLACES_MAX, "more disks than a line has");
         self.put(&Line::Wake(wake.clone()))?;
         self.ledger.note(wake);
         if self.bytes >= self.bytes_max {
-            // It is written, whatever comes of this: the next wake tries again.
+            // The record is safe either way; the next one retries.
             let _ = self.begin_anew();
         }
         Ok(())
     }
 
-    /// The disk of a place was replaced by a new one.
+    /// Records that the disk of a place was replaced.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -161,7 +162,7 @@ impl LedgerFile {
         Ok(())
     }
 
-    /// Its owner starts for the `start`th time: by that an older copy of either is known.
+    /// Records the `start`th start of its owner, so that an older copy of either can be detected.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -178,9 +179,9 @@ impl LedgerFile {
         }
         let put = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(error) = put {
-            // A sync that failed once says nothing when it is asked again.
+            // After a failed sync a later success proves nothing.
             self.is_doubtful = true;
-            // What was written of the line goes, as far as it can; else it is one that is cut off.
+            // Removes the partial line if possible; else it is a torn line.
             let _ = self.file.set_len(self.bytes);
             return Err(DisksError::io("write", &self.path)(error));
         }
@@ -188,9 +189,9 @@ impl LedgerFile {
         Ok(())
     }
 
-    /// Another file with the totals, and this one is that of before.
+    /// Begins a new file with the totals, and keeps the old one as `before`.
     fn begin_anew(&mut self) -> Result<()> {
-        // The old one has both names until the new one takes its own, so there is always one.
+        // The old file has both names until the new one replaces it, so one always exists.
         let before = beside(&self.path, "before");
         match fs::remove_file(&before) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -199,7 +200,7 @@ impl LedgerFile {
             Ok(()) | Err(_) => {}
         }
         match fs::hard_link(&self.path, &before) {
-            // Somebody removed it: what it said is in the totals.
+            // Somebody removed it; its content is in the totals.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             linked => linked.map_err(DisksError::io("link", &before))?,
         }
@@ -207,7 +208,8 @@ impl LedgerFile {
         Ok(())
     }
 
-    /// A file with the totals of a ledger and no wake. It has its name only when it is whole.
+    /// Creates a file with the totals of a ledger and no records. It gets its name only when
+    /// complete.
     fn begin(ledger: Ledger, bytes_max: u64, path: &Path) -> Result<Self> {
         let header = Header {
             format: FORMAT.to_owned(),
@@ -245,7 +247,7 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Gives a file one more name beside its own, which nothing has.
+/// Links a file under an additional, unused name in the same folder.
 fn set_aside(path: &Path) -> Result<PathBuf> {
     let mut number = 1;
     loop {
@@ -266,17 +268,17 @@ fn text_of(line: &impl Serialize, path: &Path) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// A file that is read from its beginning.
+/// Reads a file from the beginning.
 struct Reading<'a> {
     source: BufReader<&'a File>,
     path: &'a Path,
     buffer: Vec<u8>,
     line: u64,
-    /// Bytes of whole lines.
+    /// Bytes of complete lines.
     sound: u64,
     ledger: Ledger,
     reloaded: Reloaded,
-    /// It is of a version of before.
+    /// Whether its version is older.
     is_older: bool,
 }
 
@@ -323,7 +325,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The lines that are those of a ledger, up to one that has no end.
+    /// Reads all valid lines, up to an unterminated one.
     fn what_can_be_read(&mut self) -> Result<()> {
         let mut bytes_max = FIRST_LINE_BYTES_MAX;
         loop {
@@ -349,7 +351,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads the next line; `false` at the end, and at a line that has none.
+    /// Reads the next line. Returns `false` at the end, and at an unterminated line.
     fn next(&mut self, bytes_max: usize) -> Result<bool> {
         self.line += 1;
         let read = lines::read_line(&mut self.source, &mut self.buffer, bytes_max);

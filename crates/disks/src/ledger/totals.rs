@@ -1,4 +1,4 @@
-//! What is known of a disk's wakes, or of a group's, whatever their number.
+//! Totals of the spin-ups of a disk or a group, in constant space.
 
 use fulgurite_units::UnixTime;
 use serde::de::Error as _;
@@ -11,10 +11,10 @@ use crate::{Cause, CauseKind};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Totals {
-    /// By kind of cause, in the order of [`CauseKind::ALL`].
+    /// Counts by kind of cause, in the order of [`CauseKind::ALL`].
     #[serde(deserialize_with = "by_kind")]
     by: [u64; CauseKind::ALL.len()],
-    /// The last.
+    /// Time of the last.
     last: UnixTime,
     why: Option<Cause>,
     hours: Hours,
@@ -27,38 +27,39 @@ impl Totals {
         self.hours.note(at);
     }
 
-    /// All of them.
+    /// Returns the count over its life.
     #[must_use]
     pub fn life(&self) -> u64 {
         self.by.iter().sum()
     }
 
-    /// Those of one kind of cause.
+    /// Returns the count of one kind of cause.
     #[must_use]
     pub fn by(&self, kind: CauseKind) -> u64 {
         self.by[kind as usize]
     }
 
-    /// When the last was, and why; none when there was none.
+    /// Returns when the last was, and why; none if there was none.
     #[must_use]
     pub fn last(&self) -> Option<(UnixTime, Cause)> {
         self.why.map(|why| (self.last, why))
     }
 
-    /// Those of the last day, as budgets count: by hours, so it looks back an hour more.
+    /// Returns the count of the last day as budgets count: by hours, so it looks back up to an hour
+    /// more.
     #[must_use]
     pub fn day(&self, now: UnixTime) -> u64 {
         self.hours.count(now)
     }
 
-    /// Those of the last day by hours, the oldest first, each with the end of its hour: whoever
-    /// keeps a budget goes on with them after a restart.
+    /// Returns the counts of the last day by hour, oldest first, each with the end of its hour. A
+    /// budget continues from these after a restart.
     pub fn hours(&self) -> impl Iterator<Item = (UnixTime, u32)> {
         self.hours.ends()
     }
 }
 
-/// A ledger of before knows fewer kinds: there was none of the others.
+/// Reads a list of counts. An older ledger has fewer kinds; the missing counts are zero.
 fn by_kind<'de, D>(source: D) -> Result<[u64; CauseKind::ALL.len()], D::Error>
 where
     D: Deserializer<'de>,

@@ -1,30 +1,30 @@
-//! The few ATA commands that a disk is driven with, and what it answers, as SCSI carries both
-//! (SAT-4: ATA PASS-THROUGH (16), ATA Status Return).
+//! The few ATA commands used to control a disk, and its responses, encapsulated in SCSI (SAT-4: ATA
+//! PASS-THROUGH (16), ATA Status Return).
 //!
-//! Not here: the device. Bytes in, bytes out.
+//! Pure functions on bytes; access to the device is elsewhere.
 
-/// What is asked of a disk. None of them moves user data.
+/// An ATA command. None of them transfers user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Says whether its platters turn, and leaves them as they are.
+    /// Queries whether the platters spin, without changing that.
     CheckPowerMode,
-    /// Writes what it has in its cache.
+    /// Flushes the write cache.
     FlushCache,
-    /// Has the platters stand still.
+    /// Spins the platters down.
     StandbyImmediate,
-    /// Reads the first sector and hands nothing over: so it turns when it is done.
+    /// Verifies the first sector without a transfer, so the disk spins when it is done.
     ReadVerify,
-    /// Turns a disk that stood still at power-up until it is told (PUIS).
+    /// Spins up a disk that stays in standby at power-up (PUIS).
     SpinUpAfterPower,
-    /// 512 bytes of what it is.
+    /// Reads 512 bytes of identification.
     Identify,
-    /// 512 bytes of what it counted.
+    /// Reads 512 bytes of SMART attributes.
     SmartData,
-    /// Whether it thinks that it will live.
+    /// Queries the SMART self-assessment.
     SmartStatus,
 }
 
-/// The registers of a command, of those that the ones above need.
+/// The command registers that are used here.
 struct Task {
     command: u8,
     feature: u8,
@@ -42,19 +42,19 @@ impl Command {
             Self::ReadVerify => (0x40, 0, 1, [0; 3], false),
             Self::SpinUpAfterPower => (0xef, 0x07, 0, [0; 3], false),
             Self::Identify => (0xec, 0, 1, [0; 3], true),
-            // The signature that every SMART command carries.
+            // The signature required by every SMART command.
             Self::SmartData => (0xb0, 0xd0, 1, [0, 0x4f, 0xc2], true),
             Self::SmartStatus => (0xb0, 0xda, 0, [0, 0x4f, 0xc2], false),
         };
         Task { command, feature, count, lba, reads }
     }
 
-    /// Whether it hands 512 bytes over.
+    /// Whether it returns 512 bytes of data.
     pub(super) const fn reads(self) -> bool {
         self.task().reads
     }
 
-    /// Whether a disk may have to turn up for it.
+    /// Whether it may spin up the disk.
     pub(super) const fn wakes(self) -> bool {
         match self {
             Self::ReadVerify | Self::SpinUpAfterPower => true,
@@ -67,31 +67,31 @@ impl Command {
         }
     }
 
-    /// The command as SCSI carries it.
+    /// Encodes the command as a SCSI command block.
     pub(super) const fn block(self) -> [u8; 16] {
         let task = self.task();
         let mut block = [0; 16];
         block[0] = 0x85;
-        // PIO in, whose length is in blocks of the count; or no data, with the registers wanted
-        // back.
+        // PIO data-in with its length in blocks given by the count, or no data with the registers
+        // returned.
         (block[1], block[2]) = if task.reads { (4 << 1, 0x0e) } else { (3 << 1, 0x20) };
         block[4] = task.feature;
         block[6] = task.count;
         [block[8], block[10], block[12]] = task.lba;
-        // Addresses are logical ones.
+        // LBA addressing.
         block[13] = 0x40;
         block[14] = task.command;
         block
     }
 }
 
-/// The registers of a disk after a command.
+/// Registers of a disk after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Registers {
     pub(super) error: u8,
     pub(super) status: u8,
     pub(super) count: u8,
-    /// Low, middle and high.
+    /// Low, middle and high byte.
     pub(super) lba: [u8; 3],
 }
 
@@ -99,7 +99,7 @@ const STATUS_ERROR: u8 = 0x01;
 const STATUS_FAULT: u8 = 0x20;
 
 impl Registers {
-    /// Why the disk says that it failed, if it does.
+    /// Returns the failure that the disk reports, if any.
     pub(super) fn failure(self) -> Option<String> {
         let (error, status) = (self.error, self.status);
         let fails = status & (STATUS_ERROR | STATUS_FAULT) != 0;
@@ -107,20 +107,20 @@ impl Registers {
     }
 }
 
-/// What came back of a command that the host carried to the disk.
+/// Result of a command that reached the disk or a device in front of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sense {
     /// The disk's registers.
     Registers(Registers),
-    /// The device between knows no such command.
+    /// The bridge or controller does not support ATA pass-through.
     NotAta,
-    /// Something else: key, code and qualifier of SCSI.
+    /// Anything else: SCSI sense key, code and qualifier.
     Other(u8, u8, u8),
-    /// Nothing that has a meaning.
+    /// No valid sense data.
     None,
 }
 
-/// Reads sense data, in either of its two formats.
+/// Parses sense data in either of its two formats.
 pub(super) fn read_sense(sense: &[u8]) -> Sense {
     let at = |index: usize| sense.get(index).copied().unwrap_or(0);
     let is_described = match at(0) & 0x7f {
@@ -139,14 +139,14 @@ pub(super) fn read_sense(sense: &[u8]) -> Sense {
         let lba = [at(9), at(10), at(11)];
         return Sense::Registers(Registers { error: at(3), status: at(4), count: at(6), lba });
     }
-    // Illegal request: invalid command, or invalid field of it.
+    // Illegal request: invalid command, or invalid field in it.
     if key == 0x05 && matches!(code, 0x20 | 0x24) {
         return Sense::NotAta;
     }
     Sense::Other(key, code, qualifier)
 }
 
-/// The registers out of the descriptor of an ATA status.
+/// Returns the registers from an ATA status descriptor.
 fn described(sense: &[u8]) -> Option<Registers> {
     let mut rest = sense.get(8..)?;
     rest = rest.get(..usize::from(sense[7]).min(rest.len()))?;
@@ -162,13 +162,13 @@ fn described(sense: &[u8]) -> Option<Registers> {
     }
 }
 
-/// Whether its platters turn, out of the answer to `CheckPowerMode`; none when the answer is not
-/// one of the standard's.
+/// Returns whether the platters spin, from the response to `CheckPowerMode`; none if the value is
+/// not in the standard.
 pub(super) const fn turns(count: u8) -> Option<bool> {
     match count {
         // Standby, and Standby_y of the extended power conditions.
         0x00 | 0x01 => Some(false),
-        // With a cache of flash: turning down or up.
+        // NV cache power mode: 40h spun down or spinning down, 41h spun up or spinning up.
         0x40 => Some(false),
         0x41 => Some(true),
         // Idle, Idle_a to Idle_c, active or idle.
@@ -177,7 +177,7 @@ pub(super) const fn turns(count: u8) -> Option<bool> {
     }
 }
 
-/// Whether a disk thinks that it will live, out of the answer to `SmartStatus`.
+/// Returns whether the self-assessment passed, from the response to `SmartStatus`.
 pub(super) const fn passes(registers: Registers) -> Option<bool> {
     match registers.lba {
         [_, 0x4f, 0xc2] => Some(true),

@@ -1,18 +1,18 @@
-//! The two sectors in which a disk tells of itself: what it is, and what it counted.
+//! Parses the two sectors in which a disk describes itself: identification and SMART attributes.
 
 use fulgurite_units::ByteCount;
 
 use crate::Health;
 
-/// 512 bytes, as a disk hands them over.
+/// 512 bytes, as returned by a disk.
 pub(super) type Sector = [u8; 512];
 
-/// The word at `index`.
+/// Returns the word at `index`.
 fn word(sector: &Sector, index: usize) -> u16 {
     u16::from_le_bytes([sector[2 * index], sector[2 * index + 1]])
 }
 
-/// Text of words, whose first character is in the high byte.
+/// Decodes text from words whose first character is in the high byte.
 fn text(sector: &Sector, words: std::ops::Range<usize>) -> Option<String> {
     let swapped = |index: usize| [sector[2 * index + 1], sector[2 * index]];
     let bytes: Vec<u8> = words.flat_map(swapped).collect();
@@ -21,13 +21,13 @@ fn text(sector: &Sector, words: std::ops::Range<usize>) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// What a disk is.
+/// Parses the identification.
 pub(super) fn identity(sector: &Sector) -> Health {
     let long = |first: usize, words: usize| {
         (0..words).rev().fold(0, |sum: u64, i| sum << 16 | u64::from(word(sector, first + i)))
     };
     let sectors = long(100, 4);
-    // Word 106: its layout is valid, and sectors are longer than 256 words.
+    // Word 106 is valid, and logical sectors are longer than 256 words.
     let is_long = word(sector, 106) & 0xd000 == 0x5000;
     let sector_bytes = if is_long { long(117, 2).saturating_mul(2) } else { 512 };
     let bytes = sectors.saturating_mul(sector_bytes);
@@ -39,12 +39,12 @@ pub(super) fn identity(sector: &Sector) -> Health {
     }
 }
 
-/// Whether it stands still since it was powered, until it is told to turn by a command of its own.
+/// Whether the disk has stayed in standby since power-up, and waits for a command to spin up.
 pub(super) fn waits_for_spin_up(sector: &Sector) -> bool {
     matches!(word(sector, 2), 0x37c8 | 0x738c)
 }
 
-/// Adds what a disk counted; a sector whose sum is wrong says nothing.
+/// Adds SMART attributes; a sector with a wrong checksum is ignored.
 pub(super) fn add_counts(health: &mut Health, sector: &Sector) {
     if sector.iter().fold(0_u8, |sum, &byte| sum.wrapping_add(byte)) != 0 {
         return;
@@ -56,15 +56,15 @@ pub(super) fn add_counts(health: &mut Health, sector: &Sector) {
     }
 }
 
-/// Adds one attribute, by its number.
+/// Adds one attribute by its id.
 pub(super) fn add_count(health: &mut Health, number: u8, raw: u64) {
     match number {
-        // Loads of the heads are what disks are rated for; starts where a disk counts none.
+        // Disks are rated for head loads; spindle starts are the fallback.
         193 => health.spin_ups = Some(raw),
         4 => health.spin_ups = health.spin_ups.or(Some(raw)),
         5 => health.reallocated = Some(raw),
         197 => health.pending = Some(raw),
-        // What is above is the lowest and the highest ever, or milliseconds.
+        // The upper bytes hold minimum and maximum, or milliseconds.
         194 => health.celsius = i8::try_from(raw & 0xff).ok().map(i16::from),
         9 => health.hours = Some(raw & 0xffff_ffff),
         _ => {}

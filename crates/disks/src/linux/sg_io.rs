@@ -1,4 +1,4 @@
-//! The system call that carries a command to a disk: `SG_IO` of Linux.
+//! The system call that sends a command to a disk: `SG_IO` of Linux.
 #![expect(unsafe_code, reason = "the call takes pointers; rustix has no safe form of it")]
 
 use std::ffi::c_void;
@@ -16,33 +16,33 @@ use super::sectors::Sector;
 use crate::limits::{DEVICE_WITHIN, SPIN_UP_WITHIN};
 use crate::{DisksError, Result};
 
-/// What carries commands to devices.
+/// Sends commands to devices.
 pub(super) trait Carrier: Send + Sync + fmt::Debug {
-    /// Carries one, and hands over what it reads.
+    /// Sends a command, and stores the data that it reads.
     fn carry(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Answer>;
 }
 
-/// What the host had to say.
+/// The host's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// Of the SCSI command: 0 when it is good, 2 when there is sense data.
+    /// SCSI status: 0 is good, 2 means there is sense data.
     pub(super) status: u8,
-    /// What became of it on its way: 0 when it arrived.
+    /// Host status: 0 if the command was delivered.
     pub(super) host_status: u16,
-    /// Sense data, as long as it is.
+    /// Sense data, in its actual length.
     pub(super) sense: Vec<u8>,
 }
 
-/// Why a command did nothing.
+/// Why a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Nobody is there.
+    /// No device responds.
     Gone,
     /// It took too long.
     Late,
-    /// What is between does not carry ATA commands.
+    /// The bridge or controller does not pass on ATA commands.
     NotAta,
-    /// The disk, or what is between, said so.
+    /// An error reported by the disk or the host.
     Said(String),
 }
 
@@ -51,7 +51,8 @@ const HOST_BAD_TARGET: u16 = 4;
 const HOST_TIME_OUT: u16 = 3;
 
 impl Answer {
-    /// The registers of the disk, where they came back: a good command without sense has none.
+    /// Returns the registers of the disk if they came back: a successful command without sense data
+    /// has none.
     pub(super) fn registers(&self) -> Result<Option<Registers>, Refusal> {
         match self.host_status {
             0 => {}
@@ -65,7 +66,7 @@ impl Answer {
                 None => Ok(Some(registers)),
             },
             Sense::NotAta => Err(Refusal::NotAta),
-            // No medium, as a reader of cards has none.
+            // No medium, as in an empty card reader.
             Sense::Other(2, 0x3a, _) => Err(Refusal::Gone),
             Sense::Other(..) | Sense::None if self.status == 0 => Ok(None),
             Sense::Other(key, code, qualifier) => {
@@ -77,7 +78,7 @@ impl Answer {
     }
 }
 
-/// Devices of this machine.
+/// The devices of this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SgIo;
 
@@ -152,8 +153,8 @@ impl Carrier for SgIo {
         };
         // SAFETY: `SG_IO` reads and writes one `sg_io_hdr`, which `Header` is.
         let call = unsafe { Updater::<'_, SG_IO, Header>::new(&mut header) };
-        // SAFETY: the pointers in the header are those of `block`, `sense` and `sector`, which live
-        // longer than the call and are as long as it says.
+        // SAFETY: the pointers in the header are those of `block`, `sense` and `sector`, which
+        // outlive the call and have the lengths given in it.
         let called = unsafe { ioctl(&file, call) };
         called.map_err(|errno| refused(device, errno.into()))?;
         let sense_bytes = usize::from(header.sense_bytes).min(sense.len());
@@ -165,8 +166,8 @@ impl Carrier for SgIo {
     }
 }
 
-/// Not to be written to, for a device that was is looked at anew by the system when it is closed,
-/// which wakes it; and without waiting, so that nothing is asked of a medium.
+/// Opens a device read-only and non-blocking. The system probes a device again when it is closed
+/// after being open for writing, which spins it up. Non-blocking avoids a check for a medium.
 fn open(device: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     let without_waiting = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! What `smartctl` says of a disk, where commands of ours do not get through: behind bridges of USB
-//! and controllers that want words of their own (`-d`).
+//! Queries a disk with `smartctl`, where our commands do not get through: behind USB bridges and
+//! controllers that need their own protocol (`-d`).
 
 use std::path::Path;
 use std::process::Command;
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use super::sectors::add_count;
 use crate::{DisksError, Health, Observed, Result};
 
-/// Asks without waking: with `-n standby` it ends before it asks a disk that sleeps.
+/// Queries without spinning up: with `-n standby` it stops before querying a disk in standby.
 pub(super) fn ask(device: &Path, kind: &str) -> Result<(Observed, Option<Health>)> {
     let mut program = Command::new("smartctl");
-    // Without `-d` it would try what the device is, and might wake it.
+    // Without `-d` it would probe the type of the device, which might spin it up.
     program.args(["--json=c", "--nocheck=standby", "--info", "--health", "--attributes"]);
     let output = program.arg("--device").arg(kind).arg(device).output().map_err(|error| {
         let reason = format!("smartctl cannot be run: {error}");
@@ -82,17 +82,17 @@ struct Raw {
     value: u64,
 }
 
-/// Bits of the exit status that say that nothing was asked: a wrong call, and a device that did not
-/// open or sleeps.
+/// Bits of the exit status that mean that the disk was not queried: a wrong call, or a device that
+/// did not open or is in standby.
 const NOTHING_ASKED: u32 = 0b11;
 
-/// Reads its JSON. Of its exit status most bits tell of the disk, not of the call.
+/// Parses its JSON. Most bits of the exit status describe the disk, not the call.
 pub(super) fn read(json: &[u8]) -> Result<(Observed, Option<Health>), String> {
     let output: Output = serde_json::from_slice(json)
         .map_err(|error| format!("smartctl says what is not understood: {error}"))?;
     let messages = output.smartctl.messages.iter().map(|message| message.string.as_str());
     if output.smartctl.exit_status & NOTHING_ASKED != 0 {
-        // A device that does not open has the same status, so the words decide.
+        // A device that does not open has the same status, so the message decides.
         let sleeps = |text: &str| {
             text.contains("Device is in STANDBY") || text.contains("Device is in SLEEP")
         };
@@ -112,7 +112,7 @@ pub(super) fn read(json: &[u8]) -> Result<(Observed, Option<Health>), String> {
     for attribute in output.ata_smart_attributes.into_iter().flat_map(|known| known.table) {
         add_count(&mut health, attribute.id, attribute.raw.value);
     }
-    // What it made of the attributes is better than the attributes.
+    // Its interpretation of the attributes is better than the raw values.
     health.celsius = output.temperature.map(|temperature| temperature.current).or(health.celsius);
     health.hours = output.power_on_time.map(|time| time.hours).or(health.hours);
     Ok((Observed::Turning, Some(health)))

@@ -1,5 +1,5 @@
-//! Against recorded sense data, recorded JSON and sectors put together by the standard; and without
-//! a disk.
+//! Tests against recorded sense data, recorded JSON, and sectors built from the standard; and
+//! without a disk.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,17 +13,17 @@ use super::sg_io::{Answer, Carrier};
 use super::{LinuxDisk, LinuxDisks, smartctl};
 use crate::{Backend as _, Observed, PlaceId, Result};
 
-/// A disk that turns, asked by hdparm for its power, as a user of Linux 5.16 recorded it.
+/// A spinning disk, queried by hdparm for its power mode, as recorded by a user of Linux 5.16.
 const FIXED_ACTIVE: &str = "f0 00 01 00 50 40 ff 0a 80 00 00 00 00 1d 00 00 00 00 00 00 00 00";
-/// The same in the other format, out of the log of a kernel.
+/// The same in descriptor format, from a kernel log.
 const DESCRIBED_ACTIVE: &str = "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 ff 00 00 00 00 00 00 40 50";
-/// A disk that stands still, out of the log of a kernel.
+/// A disk in standby, from a kernel log.
 const DESCRIBED_STANDBY: &str = "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 00 00 00 00 00 00 00 e0 50";
-/// A disk that thinks that it will live, out of the log of a kernel.
+/// A disk whose self-assessment passes, from a kernel log.
 const SMART_PASSES: &str = "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 00 00 00 00 4f 00 c2 e0 50";
-/// What a bridge says that knows no pass-through: illegal request, invalid command.
+/// Response of a bridge without pass-through: illegal request, invalid command.
 const NOT_ATA: &str = "70 00 05 00 00 00 00 0a 00 00 00 00 20 00 00 00 00 00";
-/// A command that was aborted by its disk: status 51h, error 04h.
+/// A command aborted by the disk: status 51h, error 04h.
 const ABORTED: &str = "72 0b 00 00 00 00 00 0e 09 0c 00 04 00 00 00 00 00 00 00 00 40 51";
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -52,7 +52,7 @@ fn recorded_sense_data_says_whether_a_disk_turns() {
     assert_eq!(read_sense(&bytes(NOT_ATA)), Sense::NotAta);
 }
 
-/// What devices send is not to be relied on.
+/// Data from devices cannot be trusted.
 #[test]
 fn sense_data_that_is_cut_off_or_odd_is_no_registers() {
     for hex in [FIXED_ACTIVE, DESCRIBED_ACTIVE, SMART_PASSES] {
@@ -89,7 +89,7 @@ fn commands_are_those_of_the_standard() {
     }
 }
 
-/// Answers in the order in which they are expected, and notes what was asked.
+/// Returns recorded answers in the expected order, and notes the commands.
 #[derive(Debug, Default)]
 struct Recorded {
     answers: Mutex<VecDeque<(Command, Answer, Option<Sector>)>>,
@@ -121,7 +121,7 @@ fn recorded(answers: Vec<(Command, Answer, Option<Sector>)>) -> LinuxDisks {
 
 const PLACE: PlaceId = PlaceId::new(0);
 
-/// A sector that says what a disk is: "MODEL X", "SERIAL 1", 1,000 sectors of 4,096 bytes.
+/// Builds an identification sector: "MODEL X", "SERIAL 1", 1,000 sectors of 4,096 bytes.
 fn identity(word_2: u16) -> Sector {
     let mut sector = [0; 512];
     let mut put = |index: usize, word: u16| {
@@ -139,7 +139,7 @@ fn identity(word_2: u16) -> Sector {
     sector
 }
 
-/// A sector of counts: numbers of attributes and their raw values.
+/// Builds a sector of attributes from ids and raw values.
 fn counts(attributes: &[(u8, u64)]) -> Sector {
     let mut sector = [0; 512];
     for (attribute, &(number, raw)) in sector[2..362].chunks_exact_mut(12).zip(attributes) {
@@ -161,7 +161,7 @@ fn a_disk_that_sleeps_is_asked_nothing_but_whether_it_does() {
 
 #[test]
 fn a_disk_that_turns_tells_of_itself() {
-    // A temperature has its extremes above it, hours have milliseconds.
+    // The temperature has its extremes in the upper bytes, the hours have milliseconds.
     let data = counts(&[(4, 90), (193, 300), (5, 8), (197, 2), (194, 0x0030_001e_0024), (9, 7)]);
     let disks = recorded(vec![
         (Command::CheckPowerMode, sense(FIXED_ACTIVE), None),
@@ -237,7 +237,7 @@ fn what_is_between_may_not_let_commands_through() {
     assert_eq!(disks.observe(PLACE).unwrap(), Observed::Absent);
 }
 
-/// On machines without a disk to put down, which are most that this is built on.
+/// For machines without a disk to spin down, which are most build machines.
 #[test]
 fn without_a_disk_one_line_says_so() {
     let at = |device: &str| {
@@ -257,8 +257,8 @@ fn without_a_disk_one_line_says_so() {
     assert_eq!(none.spin_up(PlaceId::new(9)).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// What smartctl 7.3 prints of a disk that turns, as users recorded it; shortened, with a serial
-/// and counts of our own, since theirs were left out.
+/// Output of smartctl 7.3 for a spinning disk, as recorded by users; shortened, with a made-up
+/// serial and counts, since theirs were left out.
 const SMARTCTL_TURNING: &[u8] = br#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],
 "svn_revision":"5338","exit_status":0},"device":{"name":"/dev/sdd","info_name":"/dev/sdd [SAT]",
 "type":"sat","protocol":"ATA"},"model_name":"ST18000NM000J-2TV103","serial_number":"ZR5TEST0",
@@ -294,7 +294,7 @@ fn recorded_output_of_smartctl_is_understood() {
     let error = smartctl::read(closed.as_bytes()).unwrap_err();
     assert!(error.contains("/dev/sdz"), "{error}");
     assert!(smartctl::read(b"smartctl: not found").is_err());
-    // A disk that is failing is one that answered.
+    // A failing disk did respond.
     let failing = String::from_utf8_lossy(SMARTCTL_TURNING).replace("_status\":0", "_status\":8");
     assert_eq!(smartctl::read(failing.as_bytes()).unwrap().0, Observed::Turning);
 }

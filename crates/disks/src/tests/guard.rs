@@ -1,4 +1,4 @@
-//! Nothing of a disk that sleeps is opened, and none is put down while it is used.
+//! Tests that nothing of a sleeping disk is opened, and no disk is spun down while in use.
 
 use std::fs;
 use std::path::Path;
@@ -155,8 +155,8 @@ fn a_place_that_is_not_there_is_named() {
 }
 
 proptest! {
-    /// Whatever is asked for in whatever order: a lease is given when the disk is active and then
-    /// only, works as long as it stays so, and keeps it from being put down.
+    /// In any order of calls, a lease is granted only while the disk is active, works as long as it
+    /// stays so, and prevents a spin-down.
     #[test]
     fn a_lease_works_while_its_disk_is_active(
         asked in prop::collection::vec((0..3u8, 0..Power::ALL.len()), 1..60)

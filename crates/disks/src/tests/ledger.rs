@@ -1,4 +1,4 @@
-//! Who woke what.
+//! Tests the ledger of spin-ups.
 
 use fulgurite_units::UnixTime;
 use proptest::prelude::*;
@@ -49,8 +49,8 @@ fn a_day_is_counted_by_whole_hours_and_looks_back_one_more() {
 }
 
 proptest! {
-    /// No window of 24 hours has more than the day is said to have: whoever keeps a budget by it
-    /// errs to the safe side.
+    /// No window of 24 hours has more spin-ups than the reported day, so that a budget errs on the
+    /// safe side.
     #[test]
     fn a_day_counts_no_less_than_any_24_hours(
         steps in prop::collection::vec(0..7_200_000u64, 1..200)

@@ -1,4 +1,4 @@
-//! A ledger comes back from its file, and what is wrong with one is said.
+//! Tests that a ledger is restored from its file, and that damage is reported.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +37,8 @@ fn the_lines_are_those_of_the_format() {
     assert_eq!(LedgerFile::open(&path).unwrap().0.ledger().start(), 7);
 }
 
-/// A damaged digit is no other count: the file is damaged, and what else it says is kept.
+/// A damaged digit is not another count: the file is reported as damaged, and its other content is
+/// kept.
 #[test]
 fn a_count_of_starts_is_believed_when_both_of_its_numbers_agree() {
     let (_folder, path) = at();
@@ -55,7 +56,7 @@ fn a_count_of_starts_is_believed_when_both_of_its_numbers_agree() {
     }
 }
 
-/// Version 2 had no starts.
+/// Version 2 lacked starts.
 #[test]
 fn a_ledger_of_version_2_is_begun_anew() {
     let (_folder, path) = at();
@@ -116,7 +117,7 @@ fn a_ledger_of_version_1_is_begun_anew() {
     assert_eq!(LedgerFile::open(&path).unwrap().1.wakes, 1);
 }
 
-/// A crash may cut the last line anywhere.
+/// A crash may tear the last line anywhere.
 #[test]
 fn a_last_line_that_is_cut_off_is_dropped_and_said_wherever_it_was_cut() {
     let (_folder, path) = at();
@@ -182,7 +183,7 @@ fn a_long_file_is_begun_anew_with_its_totals() {
     assert_eq!(known.last(), Some((hour(59), Cause::Request(59))));
 }
 
-/// Each damage of the file, and what is left of three wakes.
+/// Each kind of damage, and how many of three records are left.
 #[test]
 fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
     let (folder, path) = at();
@@ -225,7 +226,7 @@ fn a_file_that_failed_once_is_not_written_to_again_and_the_next_wake_begins_anot
     let mut file = LedgerFile::unwritable(&path);
     file.note(wake(hour(0), &[1], Cause::Init)).unwrap_err();
     assert!(file.ledger().of(place(1)).is_none(), "no disk was woken, and none counts");
-    // It cannot be begun anew either: the folder of its old one is no folder for names.
+    // A new file cannot be begun either: a directory occupies the name of the old one.
     let before = folder.path().join("wakes.ndjson.before");
     fs::create_dir(&before).unwrap();
     file.note(wake(hour(1), &[1], Cause::Init)).unwrap_err();

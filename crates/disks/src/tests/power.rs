@@ -1,4 +1,4 @@
-//! What a disk may become, and what it takes.
+//! Tests the transitions between power states and their power draw.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ fn what_counts_for_power_and_cooling_turns() {
     assert!(Power::ALL.iter().all(|power| !(power.turns() && power.is_out())));
 }
 
-/// The paper's rack of 1,152 disks: 1.8 kW asleep, 10.85 kW awake.
+/// The paper's rack of 1,152 disks: 1.8 kW in standby, 10.85 kW spinning.
 #[test]
 fn a_rack_takes_what_its_disks_take() {
     let rack = |power| Draw::PELICAN.of(power) * 1152 / 1_000_000;

@@ -1,4 +1,4 @@
-//! Simulated disks take the times of their laws, and fail as they are told.
+//! Tests the delays of simulated disks against their distributions, and injected faults.
 
 use fulgurite_units::{Duration, Ratio, Seed};
 
@@ -10,7 +10,7 @@ fn disks(scale: f64) -> Simulated {
     Simulated::new((0..24).map(PlaceId::new), Times::PELICAN, scale, Seed::new(5))
 }
 
-/// Means of a disk and of the slowest of a group of 24, in seconds: those that the laws were
+/// Means of a disk and of the slowest of a group of 24, in seconds, as the distributions were
 /// fitted to.
 #[test]
 fn the_laws_have_the_means_that_they_were_fitted_to() {

@@ -1,4 +1,4 @@
-//! Few disks that are enough, held against every other choice of disks.
+//! Tests the greedy choice of disks against all possible choices.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn reads_share_disks() {
     assert_eq!(fewest(&reads, Members::first(4), |_| 0), members(&[1, 2]));
 }
 
-/// A read that has too few disks left takes those that there are; it is refused by others.
+/// A read with too few usable disks gets those there are; refusing it is the task of others.
 #[test]
 fn a_disk_that_may_not_be_woken_is_not() {
     let reads = [(members(&[0, 1, 2]), 2), (members(&[4, 5]), 2)];
@@ -31,8 +31,8 @@ fn a_disk_that_may_not_be_woken_is_not() {
 }
 
 proptest! {
-    /// Each read has enough of its own, no disk can be left out, and where few disks are there to
-    /// choose from none of all choices is smaller than two thirds of it.
+    /// Each read has enough disks of its own and no choice of disks is smaller than two thirds of
+    /// this one.
     #[test]
     fn each_read_has_enough_and_no_disk_is_left_over(
         sets in proptest::collection::vec((1u32..256, 1u32..5), 1..6),

@@ -1,4 +1,4 @@
-//! What is due comes first, and what waits on purpose does not wait too long.
+//! Tests that the earliest deadline comes first, and that delays for batching are bounded.
 
 use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use crate::{
 const GB: ByteCount = ByteCount::new(1_000_000_000);
 const HOUR: u64 = 3600;
 
-/// A shelf whose disks obey at once, but for the time that is let pass.
+/// A shelf whose disks obey at once; time passes only when told to.
 struct Shelf {
     rack: Rack,
     now: Instant,
@@ -48,7 +48,7 @@ impl Shelf {
         }
     }
 
-    /// A read that is due in so many seconds, or when it usually is.
+    /// Submits a read that is due in `within` seconds, or at the default deadline.
     fn read(&mut self, group: u32, within: Option<u64>) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -65,14 +65,14 @@ impl Shelf {
         id
     }
 
-    /// What runs is done after two seconds.
+    /// Ends the running operation after two seconds.
     fn done(&mut self) {
         let op = OpId::new(*self.ran.last().unwrap());
         self.now = self.now + Duration::from_secs(2);
         self.step(Event::Done { op });
     }
 
-    /// Passes to the deadline.
+    /// Advances the time to the deadline.
     fn wait(&mut self) -> Duration {
         let deadline = self.rack.deadline().expect("somebody waits");
         let waited = deadline.since(self.now);
@@ -121,7 +121,7 @@ fn a_group_waits_for_more_to_come_but_not_too_long() {
     let first = shelf.read(0, None);
     assert_eq!(shelf.ran, [0; 0], "it waits on purpose");
     let waited = shelf.wait();
-    // A switch is 14 s before any was measured.
+    // A switch is estimated at 14 s until one was measured.
     assert_eq!(waited, Duration::from_secs(106));
     assert_eq!(shelf.ran, [first]);
     let more = shelf.read(0, None);
@@ -170,8 +170,8 @@ fn waiting(id: u64, group: u32, since: u64, within: Option<u64>) -> Waiting {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever waits, nobody is lost; each group is served in the order of what is due; and what
-    /// waits on purpose is wanted within its patience.
+    /// Nothing is lost, each group is served by deadline, and delayed operations become wanted
+    /// within their patience.
     #[test]
     fn nobody_is_lost_and_nobody_waits_too_long(
         steps in prop::collection::vec(

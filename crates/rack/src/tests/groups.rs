@@ -1,4 +1,4 @@
-//! Pelican's groups, those of other racks, and racks that cannot be.
+//! Tests Pelican's groups, those of other racks, and impossible racks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ fn pelicans_groups_lie_evenly() {
     }
 }
 
-/// Trays in use over all states: from 48, each with two disks, to all 72.
+/// Trays in use over all states: from 48, each with two spinning disks, to all 72.
 #[test]
 fn pelicans_trays_are_used_as_worked_out() {
     let (shape, assignment) = solved("pelican");
@@ -83,7 +83,7 @@ fn pelicans_trays_are_used_as_worked_out() {
             in_use.insert(used.len());
         }
     }
-    // Halves choose freely, so the rack uses twice these.
+    // Halves choose freely, so the rack uses twice as many.
     assert_eq!((in_use.first(), in_use.last()), (Some(&24), Some(&36)));
 }
 
@@ -115,7 +115,7 @@ fn a_table_makes_the_same_groups() {
     assert_eq!(again, assignment);
 }
 
-/// Two places of different groups change seats; whatever that does is found.
+/// Exchanging two places of different groups is always detected.
 #[test]
 fn a_wrong_assignment_is_noticed() {
     let (shape, assignment) = solved("pelican");
@@ -161,7 +161,7 @@ fn racks_that_cannot_be_are_told_why() {
         said(&|text| text.replace("spread = \"disk\"", "spread = \"drive\"")),
         "groups.spread names the failure unit \"drive\", which the shape does not have"
     );
-    // Eleven of twelve disks beside each other in pairs of which one may spin, the last alone.
+    // Two fans with six disks each, of which one may spin.
     let fans = "\n[[domain]]\nname = \"fan\"\nkey = [\"bay/6\"]\ncapacity = 1\nkind = \"hard\"\n";
     assert_eq!(
         said(&|text| text + fans),
@@ -170,7 +170,7 @@ fn racks_that_cannot_be_are_told_why() {
     );
 }
 
-/// A rack without any regularity: places missing, power and air crossing each other.
+/// A rack without any regularity: missing places, power and air domains that cross.
 #[test]
 fn an_irregular_rack_is_searched_for() {
     let text = presets::text("shelf").unwrap();
@@ -225,7 +225,7 @@ fn any_grid() -> impl Strategy<Value = (Shape, u32)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// What is solved holds in every legal state, gone through by a count of its own here.
+    /// A solution holds in any legal state, checked by a count of its own here.
     #[test]
     fn any_rack_that_is_solved_is_safe(
         (shape, size) in any_grid(),

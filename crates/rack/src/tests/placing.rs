@@ -1,4 +1,4 @@
-//! Placement over sets.
+//! Tests placement over sets.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{Code, PlaceId, place};
 
 const PELICAN: Code = Code { data: 15, redundancy: 3 };
 
-/// Six sets of four, numbered through.
+/// Six sets of four disks, numbered consecutively.
 fn pelicans_sets() -> Vec<Vec<PlaceId>> {
     (0..6).map(|set| (4 * set..4 * set + 4).map(PlaceId::new).collect()).collect()
 }
@@ -24,7 +24,7 @@ fn placed(spare: impl Fn(u32) -> Option<u64>) -> Option<(Vec<u32>, bool)> {
 
 #[test]
 fn three_of_each_set_with_the_most_room() {
-    // In each set the disk with the number 4 set + set % 4 has the least room.
+    // In each set, disk 4 * set + set % 4 has the least space.
     let spare = |place| Some(if place % 4 == place / 4 % 4 { 50 } else { 100 });
     let (places, is_tolerant) = placed(spare).unwrap();
     let expected: Vec<u32> = (0..24).filter(|place| place % 4 != place / 4 % 4).collect();
@@ -65,8 +65,8 @@ fn stacks_are_whole_stripes() {
 }
 
 proptest! {
-    /// For any sets and code: as many disks as stacks, none twice, all with room; and no disk of
-    /// the same set that was passed over has more room.
+    /// For any sets and code: as many distinct disks as stacks, all with space; and no disk with
+    /// more space in the same set was passed over.
     #[test]
     fn placement_is_fair(
         sizes in prop::collection::vec(1usize..6, 1..8),

@@ -1,4 +1,4 @@
-//! The queue of batches against the paper's rule, operation by operation (section 2.2.3).
+//! Tests the queue of batches against the paper's rule, operation by operation (section 2.2.3).
 
 use fulgurite_units::{ByteCount, Duration, Instant};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn cost(bytes: u64) -> Cost {
     Cost::new(ByteCount::new(bytes), Duration::from_secs(1))
 }
 
-/// What is done to both: an operation of a group comes, or the first is taken.
+/// A step for both: insert an operation of a group, or remove the first.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert { group: usize, gigabytes: u64 },
@@ -105,7 +105,7 @@ proptest! {
             prop_assert_eq!(ids(&queue), model.ids());
             prop_assert_eq!(queue.len(), model.queue.len());
             prop_assert!(queue.iter().all(|(_, _, is_in_reach)| is_in_reach));
-            // The model keeps its own promise, or the comparison would say nothing.
+            // The model itself must stay within the bound, or the comparison would be meaningless.
             let is_kept = |of: &Entry| u.is_none_or(|u| of.o - of.t <= i128::from(u));
             prop_assert!(model.queue.iter().all(is_kept));
         }
@@ -115,7 +115,7 @@ proptest! {
     fn no_reach_is_first_come_first_served(groups in prop::collection::vec(0usize..5, 1..60)) {
         let mut queue = Queue::new(5, Some(ByteCount::ZERO), None);
         for (id, group) in (0..).zip(&groups) {
-            // Not even of no bytes may one overtake.
+            // Even an operation of no bytes must not overtake.
             queue.insert(waiting(id, *group, 0), *group, cost(0), true);
         }
         let order: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|of| of.op.id.get()).collect();
@@ -137,8 +137,8 @@ proptest! {
         prop_assert_eq!(order.len(), once.len());
     }
 
-    /// Rides, joins and removals in any order: nobody is lost, each group keeps its order, nobody
-    /// is pushed back too far.
+    /// Rides, joins and removals in any order: nothing is lost, each group keeps its order, and
+    /// nothing is pushed back too far.
     #[test]
     fn whatever_is_done_the_promises_hold(
         steps in prop::collection::vec((0u8..6, 0usize..5, 1u64..4), 1..80),
@@ -180,7 +180,7 @@ fn an_operation_joins_its_group() {
     for (id, group) in [(0, 0), (1, 1), (2, 0), (3, 2), (4, 0), (5, 0)] {
         queue.insert(waiting(id, group, GB), group, cost(GB), false);
     }
-    // 2 and 4 overtake 1; it may be pushed back twice, so 5 opens a batch of its own.
+    // 2 and 4 overtake 1, which may be pushed back only twice, so 5 opens a new batch.
     assert_eq!(ids(&queue), [0, 2, 4, 1, 3, 5]);
 }
 

@@ -1,4 +1,4 @@
-//! The controller step by step.
+//! Tests the controller step by step.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Driven {
         self.now = self.now + Duration::from_secs(seconds);
     }
 
-    /// Submits an operation and says what comes of it.
+    /// Submits an operation and returns the resulting commands.
     pub(super) fn submit(&mut self, group: u32, kind: OpKind) -> (u64, Vec<Command>) {
         let id = self.next;
         self.next += 1;
@@ -55,8 +55,8 @@ impl Driven {
         self.submit(group, OpKind::Read).0
     }
 
-    /// Answers what disks are told, all at once and with success, and everything that leads to;
-    /// which operations run then.
+    /// Answers commands to disks, all at once and successfully, and the commands that follow.
+    /// Returns the operations that run then.
     pub(super) fn obey(&mut self, commands: Vec<Command>) -> Vec<u64> {
         let (mut ran, mut left) = (Vec::new(), commands);
         while !left.is_empty() {
@@ -71,14 +71,14 @@ impl Driven {
         ran
     }
 
-    /// An operation is done after a second; which run then.
+    /// Ends an operation after a second. Returns the operations that run then.
     pub(super) fn done(&mut self, op: u64) -> Vec<u64> {
         self.wait(1);
         let commands = self.step(Event::Done { op: OpId::new(op) });
         self.obey(commands)
     }
 
-    /// Everything that waits, one after the other, from the one that runs on.
+    /// Runs everything that waits, one after the other, beginning with the running operation.
     fn order(&mut self, first: u64) -> Vec<u64> {
         let (mut order, mut runs) = (vec![first], vec![first]);
         while let Some(op) = runs.pop() {
@@ -177,7 +177,7 @@ fn the_first_look_comes_first_and_on_demand() {
     driven.obey(begun);
     let looks = [1, 2].map(|group| driven.submit(group, OpKind::Init).0);
     let read = driven.read(2);
-    // Group 2 is wanted, so it is looked at before group 1.
+    // Group 2 is wanted, so it is initialized before group 1.
     assert_eq!(driven.order(look), [look, looks[1], read, looks[0]]);
 }
 
@@ -193,7 +193,8 @@ fn a_look_waits_for_a_disk_that_was_just_put_in() {
         let place = driven.rack.assignment().places(GroupId::new(0))[1];
         let part = Part::Place(place);
         driven.step(Event::Lost { part, loss: Loss::Gone });
-        // Its group spins, so it is woken at once; the look is for nothing without it.
+        // Its group spins, so it is spun up at once; without it the initialization would be
+        // useless.
         let woken = driven.step(Event::Back { part });
         let (look, begun) = driven.submit(0, OpKind::Init);
         let woken = [spin_ups(&woken), spin_ups(&begun)].concat();
@@ -203,7 +204,7 @@ fn a_look_waits_for_a_disk_that_was_just_put_in() {
             woken.iter().flat_map(|&place| driven.step(Event::Up { place })).collect();
         assert_eq!(driven.obey(ups), [look]);
     }
-    // One that never comes up is not waited for for ever.
+    // A disk that never comes up is not waited for forever.
     let mut driven = Driven::new(Policy::pelican());
     let (read, begun) = driven.submit(0, OpKind::Read);
     driven.obey(begun);
@@ -240,7 +241,7 @@ fn a_full_queue_says_when_to_come_again() {
     driven.read(1);
     let refused = refusals(&driven.submit(1, OpKind::Read).1);
     let [Refusal::Busy { retry_after }] = refused[..] else { panic!("{refused:?}") };
-    // A switch of 14 s, of which one was measured that took no time, and a tenth of two gigabytes
+    // The average of 14 s and one measured switch that took no time, plus a tenth of two gigabytes
     // at 450 MiB/s.
     let seconds = retry_after.as_secs_f64();
     assert!((12.6..12.7).contains(&seconds), "{seconds}");
@@ -290,7 +291,7 @@ fn a_disk_that_fails_is_tried_again_and_rests() {
     let group = GroupId::new(0);
     assert_eq!(driven.step(failing), [Command::Alarm { group, away: 1 }]);
     assert_eq!(driven.rack.away(group).collect::<Vec<_>>(), [places[0]]);
-    // It is tried again after its rest, since its group still spins.
+    // It is tried again after its backoff, since its group still spins.
     assert_eq!(driven.rack.deadline(), Some(driven.now + RISE_REST));
     driven.now = driven.now + RISE_REST;
     assert_eq!(spin_ups(&driven.step(Event::Timer)), [places[0]]);
@@ -361,7 +362,7 @@ fn a_rebuild_lets_clients_of_its_group_ride() {
     assert_eq!(driven.rack.counters().switches, 1);
 }
 
-/// Two sides that never run dry: each has its share, in turns that are worth their switch.
+/// Two sides that never run dry each get their share, in turns that are worth their switch.
 #[test]
 fn turns_go_by_weight() {
     const SECONDS: u32 = 4000;
@@ -388,7 +389,7 @@ fn turns_go_by_weight() {
         }
         let had = f64::from(rebuilds) / f64::from(SECONDS);
         assert!((had - share).abs() < 0.05, "{had} for a share of {share}");
-        // With 60 s of hysteresis turns are minutes long.
+        // With a hysteresis of 60 s, turns last minutes.
         assert!((10..80).contains(&turns), "{turns} turns for a share of {share}");
     }
 }
@@ -422,7 +423,7 @@ fn an_idle_group_is_put_down_if_it_shall() {
     assert_eq!(driven.rack.deadline(), None);
 }
 
-/// The prototype's trays supply one disk that spins up: classes of a half take turns.
+/// The prototype's trays can supply only one disk that spins up: classes of a half take turns.
 #[test]
 fn classes_spin_up_one_after_the_other_if_they_must() {
     let mut driven = Driven::of("laptop", Policy { spins_up_in_turn: true, ..Policy::pelican() });
@@ -457,7 +458,7 @@ fn a_tray_is_lost_and_comes_back() {
     assert_eq!(away(&driven), 0);
 }
 
-/// A fan stops: a column of twelve disks, one in each group of its class.
+/// A stopped fan costs a column of twelve disks, one in each group of its class.
 #[test]
 fn a_column_without_air_costs_each_group_of_a_class_a_disk() {
     let mut driven = Driven::of("pelican", Policy::pelican());

@@ -1,4 +1,4 @@
-//! The budget of spin-ups.
+//! Tests the budget of spin-ups.
 
 use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox};
 use proptest::prelude::*;
@@ -18,8 +18,8 @@ fn rack(order: Order, max_spinups_per_day: u32) -> Rack {
     Rack::new(&shape, solve(&shape).unwrap(), policy)
 }
 
-/// Submits an operation to a rack whose disks obey at once and whose operations are done at once;
-/// which ran, and whether that was beyond the budget.
+/// Submits an operation to a rack whose disks and operations finish at once. Returns the operations
+/// that ran, and whether the budget was exceeded.
 fn submit(
     rack: &mut Rack,
     now: Instant,
@@ -61,13 +61,14 @@ fn run(rack: &mut Rack, now: Instant, event: Event) -> (Vec<u64>, bool) {
     (ran, is_over)
 }
 
-/// With 32 a day, four come at once, one of them only for what is due soon; then one in 51 minutes.
+/// With 32 a day, four may come at once, one of them only for what is due soon; then one every 51
+/// minutes.
 #[test]
 fn a_group_that_was_woken_too_often_waits() {
     for order in [Order::Batches, Order::Due(crate::Due::default())] {
         let mut rack = rack(order, 32);
         let mut now = Instant::ZERO;
-        // Group 0 and 1 in turns, until one has to wait.
+        // Alternates between groups 0 and 1 until one has to wait.
         for (id, group) in (0..6).zip([0, 1].into_iter().cycle()) {
             assert_eq!(submit(&mut rack, now, (id, group), OpKind::Read, None).0, [id]);
         }
@@ -94,7 +95,7 @@ fn what_is_due_soon_may_have_the_reserve_and_danger_everything() {
     assert_eq!(submit(&mut rack, now, (9, 0), OpKind::Scrub, None).0, [0; 0]);
     assert_eq!(submit(&mut rack, now, (10, 0), OpKind::Rebuild, None).0, [0; 0], "no danger");
     let place = rack.assignment().places(GroupId::new(0))[2];
-    // One of a shelf's four disks is all that a blob can lose.
+    // A blob on the shelf can lose only one of four disks.
     let (ran, is_over) =
         run(&mut rack, now, Event::Lost { part: Part::Place(place), loss: Loss::Gone });
     assert!(ran.contains(&10) && is_over, "a rebuild of what is in danger goes on: {ran:?}");
@@ -114,7 +115,7 @@ fn a_restart_gives_nobody_a_new_day() {
 }
 
 proptest! {
-    /// Whoever asks whenever, no day has more than the budget, and each token comes.
+    /// Whatever the request times, no day exceeds the budget, and every wait ends.
     #[test]
     fn no_day_has_more_than_the_budget(
         per_day in 1u32..300,

@@ -1,4 +1,4 @@
-//! Only those disks of a group are woken that somebody needs.
+//! Tests that only the needed disks of a group are spun up.
 
 use fulgurite_units::Duration;
 
@@ -34,7 +34,7 @@ fn a_read_wakes_as_many_as_it_needs_and_the_next_time_others() {
     assert_eq!(places.len(), 3, "any three of four");
     assert_eq!(driven.obey(woken), [first]);
     driven.done(first);
-    // Another group of its class puts this one down.
+    // Another group of its class forces this one down.
     let (second, commands) = driven.submit(1, OpKind::Read);
     assert_eq!(driven.obey(commands), [second]);
     driven.done(second);
@@ -114,7 +114,8 @@ fn a_disk_that_is_lost_while_it_comes_up_is_stood_in_for() {
     assert_eq!(runs(&commands), [(OpId::new(read), 3)]);
 }
 
-/// A straggler that a read lacked is waited for as long as the group is patient, and no longer.
+/// A straggler that an operation lacks is waited for as long as the group is patient, and no
+/// longer.
 #[test]
 fn what_never_comes_up_is_not_waited_for_for_ever() {
     let mut driven = needed();
@@ -131,7 +132,7 @@ fn what_never_comes_up_is_not_waited_for_for_ever() {
     assert_eq!(runs(&commands), [(OpId::new(write), 3)], "with the three that are up");
 }
 
-/// Reads of a blob whose stacks lie on other disks than those that are up.
+/// Reads a blob whose stacks are on other disks than those that are up.
 #[test]
 fn a_read_that_comes_later_has_its_own_disks_woken() {
     let mut driven = needed();
@@ -153,8 +154,8 @@ fn a_read_that_comes_later_has_its_own_disks_woken() {
     assert_eq!(refusals(&commands), []);
 }
 
-/// A disk to spare is woken with the others, and the slowest of them is not waited for, nor is the
-/// group kept for it.
+/// A spare disk is spun up with the others. The slowest of them is not waited for, and does not
+/// keep the group up.
 #[test]
 fn a_read_with_a_disk_to_spare_does_not_wait_for_the_slowest() {
     let wakes = Wakes::Needed { spare: 1 };

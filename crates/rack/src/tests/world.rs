@@ -1,9 +1,9 @@
-//! A world with disks that take their time, stall, fail, are woken and lost, around a controller;
-//! and an observer who knows nothing of it but what it was told and what it ordered.
+//! A simulated world around a controller, with disks that take time, stall, fail, are spun up
+//! externally and are lost; and an observer that sees only events and commands.
 //!
-//! Each promise of the crate is asked for: no domain supplies too much, nothing runs on a disk that
-//! does not spin, groups keep their order, and in the end nobody waits. Controllers that were
-//! broken on purpose must be noticed, or the observer is worth nothing.
+//! Every guarantee of the crate is checked: no domain supplies too many disks, nothing runs on a
+//! disk that does not spin, groups keep their order, and in the end nothing waits. Controllers
+//! broken on purpose must be detected, or the observer is worthless.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,19 +20,19 @@ use crate::{
     presets, solve,
 };
 
-/// A disk as it is, whatever the controller thinks.
+/// The true state of a disk, whatever the controller thinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Disk {
-    /// It takes power and air.
+    /// Whether it takes power and air.
     spins: bool,
     is_mounted: bool,
-    /// Somebody else woke it.
+    /// Whether it was spun up externally.
     is_woken: bool,
-    /// Answers to older orders are dropped when there is a new one, or it is lost.
+    /// Incremented by a new command or a loss, which cancels pending answers.
     generation: u32,
 }
 
-/// What will happen to one disk, or to an operation.
+/// A future event of a disk or an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     Up(PlaceId, u32),
@@ -40,11 +40,11 @@ enum Happening {
     Down(PlaceId, u32),
     DownFailed(PlaceId, u32),
     Done(OpId),
-    /// Something of its own accord.
+    /// A random event.
     Chance,
 }
 
-/// What an observer says of a controller that broke a promise.
+/// The violation of a guarantee, as found by the observer.
 type Complaint = String;
 
 struct World<C> {
@@ -56,20 +56,21 @@ struct World<C> {
     sequence: u64,
     disks: Vec<Disk>,
     random: RandomStream,
-    /// How often things go wrong, in percent; nothing does in the end.
+    /// Failure rate in percent; zero at the end.
     trouble: u64,
     lost: Vec<Part>,
     next_op: u64,
     ops: BTreeMap<OpId, Op>,
     running: BTreeMap<OpId, Op>,
-    /// Of each group and side, what was accepted and did not run yet, in order.
+    /// For each group and side, the accepted operations that have not run yet, in order.
     order: BTreeMap<(GroupId, Side), Vec<OpId>>,
     complaint: Option<Complaint>,
     runs: u64,
-    /// When what does not say is due, if the controller goes by what is due; and when all are.
+    /// Default deadline of operations per side, if the controller orders by deadline; and the
+    /// deadlines of all operations.
     usual: [Option<Duration>; 2],
     due: BTreeMap<OpId, Instant>,
-    /// Spin-ups of a disk in any day, at most, and when each disk had its.
+    /// Maximum spin-ups of a disk per day, and when each disk had its spin-ups.
     per_day: Option<u32>,
     spent: Vec<Vec<Instant>>,
 }
@@ -100,11 +101,11 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         }
     }
 
-    /// The same with a policy whose promises are to be kept.
+    /// Sets the policy whose guarantees are checked.
     fn under(mut self, policy: &Policy) -> Self {
         self.usual = match (policy.order, policy.budget) {
             (Order::Batches, None) => [None; 2],
-            // What may not wait for the budget must not wait behind what has to.
+            // An operation exempt from the budget must not wait behind one that is not.
             (Order::Batches, Some(_)) => [None, Some(USUAL)],
             (Order::Due(due), _) => [Some(due.usual); 2],
         };
@@ -117,7 +118,8 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         self.usual[usize::from(side == Side::Background)]
     }
 
-    /// No disk is woken more often in a day than it may be, but for what is never held.
+    /// Checks that no disk is spun up more often in a day than allowed, except by exempt
+    /// operations.
     fn spend(&mut self, place: PlaceId, op: OpId, kind: OpKind) {
         let Some(per_day) = self.per_day else { return };
         let day = Duration::from_secs(86_400);
@@ -232,7 +234,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             self.complain(format!("operation {id} runs with too few disks"));
         }
         let order = self.order.entry((op.group, op.kind.side())).or_default();
-        // Those that came before it, in the order of who is due.
+        // Operations that came before it, in the order in which they are due.
         let before: Vec<OpId> = order.iter().copied().take_while(|of| *of != id).collect();
         let is_overtaken = |of: &OpId| match self.usual_of(op.kind.side()) {
             None => true,
@@ -247,7 +249,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         self.later(1, Happening::Done(id));
     }
 
-    /// No hard domain supplies more disks than it can, those aside that somebody else woke.
+    /// Checks that no hard domain supplies more disks than it can, apart from external spin-ups.
     fn check_domains(&mut self) {
         let mut complaints = Vec::new();
         for domain in self.shape.domains().iter().filter(|domain| domain.kind == Kind::Hard) {
@@ -262,7 +264,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         complaints.into_iter().for_each(|complaint| self.complain(complaint));
     }
 
-    /// Lets the next thing happen; none is left if the answer is no.
+    /// Processes the next event. Returns false if there is none.
     fn happen(&mut self) -> bool {
         let next = self.agenda.first().map(|(at, _, _)| *at);
         if let Some(deadline) = self.controller.deadline()
@@ -314,7 +316,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         self.tell(event);
     }
 
-    /// Somebody asks for something, or something goes wrong, or is mended.
+    /// Submits an operation, or injects or repairs a failure.
     fn something(&mut self) {
         let groups = self.assignment.groups().len();
         if !self.chance(self.trouble) {
@@ -358,7 +360,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         self.next_op += 1;
         let code = self.shape.code();
         let mut members = Members::first(self.assignment.places(group).len());
-        // A blob has a stack on some of them only.
+        // Only some of them have a stack of the blob.
         while kind == OpKind::Read && members.count() > code.width() {
             members = members.without(self.pick(Members::MOST) as usize);
         }
@@ -377,7 +379,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         self.tell(Event::Submit { op });
     }
 
-    /// Places of a part, by the shape alone.
+    /// Returns the places of a part, from the shape alone.
     fn places_of(&self, part: Part) -> Vec<PlaceId> {
         match part {
             Part::Place(place) => vec![place],
@@ -411,7 +413,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         self.tell(Event::Back { part });
     }
 
-    /// So many things of its own accord, then nothing but the end of what was begun.
+    /// Runs with this many random events, then until all operations have ended.
     fn live(&mut self, events: u64) -> Result<u64, Complaint> {
         for group in self.assignment.groups() {
             self.submit(group, Some(OpKind::Init));
@@ -506,7 +508,7 @@ fn a_world_repeats_itself() {
     assert_eq!(run(), run());
 }
 
-/// A controller broken on purpose: what it is told, or what it orders, is changed on the way.
+/// A controller broken on purpose: its events or commands are altered on the way.
 struct Broken {
     rack: Rack,
     how: How,
@@ -515,20 +517,20 @@ struct Broken {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// Believes disks to stand still as soon as it told them to.
+    /// Treats disks as spun down as soon as they are commanded to.
     DoesNotWait,
-    /// Does not pass on what disks are to stop.
+    /// Drops spin-down commands.
     Sleeps,
-    /// Forgets every tenth operation.
+    /// Drops every tenth operation.
     Forgets,
-    /// Runs operations on disks that it was not told are up.
+    /// Runs operations on disks that were not reported up.
     RunsBlindly,
-    /// Exchanges two operations one after the other.
+    /// Swaps two successive operations.
     Exchanges,
 }
 
 impl Broken {
-    /// Orders something else; what the controller is told at once, if anything.
+    /// Alters a command. Returns the event that the controller gets at once, if any.
     fn change(&mut self, command: Command, out: &mut Outbox<Command>) -> Option<Event> {
         let (down, run) = match command {
             Command::SpinDown { place } => (Some(place), None),

@@ -1,4 +1,5 @@
-//! The live rack: made once, opened anew for each burst, so that all of its disks sleep then.
+//! The live rack. It is created once and reopened for each burst, so that every burst starts with
+//! all disks spun down.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,13 +18,13 @@ use object_store::{ObjectStoreExt as _, path::Path};
 use crate::twin::BLOB_BYTES;
 use crate::{Come, Means};
 
-/// Data stacks of a blob, and the bytes of a disk of Pelican in a second.
+/// Information stacks of a blob, and the read rate of a Pelican disk in bytes per second.
 const STACKS: u64 = 15;
 const DISK_RATE: f64 = 105e6;
-/// Reads of a gigabyte that may be overtaken, as in the paper.
+/// Number of reads of one gigabyte that may be overtaken, as in the paper.
 const REACH_READS: u64 = 500;
 
-/// A rack on directories, and how it is run.
+/// A rack on directories, with the settings it runs under.
 pub(crate) struct LiveRack {
     folder: PathBuf,
     shape: Shape,
@@ -34,14 +35,14 @@ pub(crate) struct LiveRack {
     runtime: tokio::runtime::Runtime,
 }
 
-/// What the controller's events say of reads.
+/// What the controller's events reveal about reads.
 #[derive(Debug, Default)]
 struct Seen {
     since: BTreeMap<u32, Instant>,
-    /// When each came, and its class.
+    /// Arrival time and class of each read.
     arrived: BTreeMap<OpId, (Instant, u32)>,
     run: BTreeMap<OpId, Instant>,
-    /// When the turn of each came, and how long it took from when its disks were awake.
+    /// When each read's turn came, and how long it took once its disks were spun up.
     turns: Vec<Instant>,
     alone_s: Vec<f64>,
     spin_ups: u64,
@@ -55,7 +56,7 @@ impl LiveRack {
         Self { folder, shape, assignment, stripes, scale, clock: clock(), runtime }
     }
 
-    /// Makes it, with a blob in each group; its disks take no time meanwhile.
+    /// Creates the rack with one blob in each group. Its disks take no time meanwhile.
     pub(crate) fn fill(&self) {
         let injected = Injected::default();
         let disks = Simulated::new(self.shape.places(), Times::PELICAN, Ratio::ZERO, Seed::new(0));
@@ -67,7 +68,7 @@ impl LiveRack {
             let rack = RackStore::init(self.options(disks, &injected)).await.unwrap();
             for group in self.assignment.groups() {
                 rack.put(&key(group.get()), bytes.clone().into()).await.unwrap();
-                // The next one goes to the next group.
+                // Makes the group look full, so that the next blob goes to the next group.
                 for &place in self.assignment.places(group) {
                     injected.fail(place, Failing::Full { after: 0 });
                 }
@@ -76,8 +77,8 @@ impl LiveRack {
         });
     }
 
-    /// Serves a burst. Its means, and the mean of a read from when its disks were awake, as the
-    /// twin counts seconds.
+    /// Serves a burst. Returns its means, and the mean time of a read once its disks are spun up,
+    /// in seconds as the twin counts them.
     pub(crate) fn serve(&self, burst: &[Come], seed: u64) -> (Means, f64) {
         let seed = Seed::new(seed);
         let scale = Ratio::new(self.scale).unwrap();
@@ -130,7 +131,7 @@ impl LiveRack {
         self.stripes * STACKS * FRAGMENT_BYTES as u64
     }
 
-    /// So slow that a stack takes as long as one of a gigabyte does.
+    /// Scales the rate so that a stack takes as long as a stack of a one-gigabyte blob.
     fn pace(&self) -> Pace {
         let takes_s = BLOB_BYTES / STACKS as f64 / DISK_RATE;
         let rate = (self.stripes * FRAGMENT_BYTES as u64) as f64 / takes_s;
@@ -168,8 +169,8 @@ impl LiveRack {
 }
 
 impl Seen {
-    /// When the turn of a read came is told as in the twin: when its class began to switch to its
-    /// group, or when it ran, and not before it came.
+    /// Records an event. As in the twin, a read's turn comes when its class begins to switch to its
+    /// group, or else when it runs, but never before it arrives.
     fn note(&mut self, groups: &Assignment, at: Instant, event: &Event, said: &[Command]) {
         if let Event::Submit { op } = event {
             self.arrived.insert(op.id, (at, groups.class_of(op.group).get()));
@@ -205,7 +206,7 @@ fn class(groups: &Assignment, place: PlaceId) -> u32 {
     groups.class_of(groups.seat(place).group).get()
 }
 
-/// One read: when it came, when its first bytes were there, and its last.
+/// Performs one read. Returns when it arrived, when its first bytes came, and when its last did.
 async fn one(rack: RackStore, clock: Clock, at: Instant, group: u32, bytes: u64) -> [Instant; 3] {
     if let Some(left) = clock.sleep_until(at) {
         tokio::time::sleep(left.into()).await;
@@ -225,7 +226,7 @@ fn key(group: u32) -> Path {
     Path::from(format!("blob-of-{group}"))
 }
 
-/// The machine's clock.
+/// Returns the machine's clock.
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 fn clock() -> Clock {
     let began = std::time::Instant::now();

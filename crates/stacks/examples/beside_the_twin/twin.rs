@@ -1,4 +1,4 @@
-//! The same reads, asked of the twin.
+//! Runs the same reads in the twin.
 
 use fulgurite_twin::engine::run;
 use fulgurite_twin::rack::{Arrivals, Network, Rack, Scenario, TraceRead, Workload};
@@ -6,12 +6,12 @@ use fulgurite_units::{ByteCount, Duration};
 
 use crate::{Come, Means};
 
-/// What a blob of the twin has.
+/// Size of a blob in the twin.
 pub(crate) const BLOB_BYTES: f64 = 1e9;
 const DISKS: f64 = 1152.0;
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// The means of so many seeds, from 1 on.
+/// Returns the means over seeds 1 to `seeds`.
 pub(crate) fn means(burst: &[Come], seeds: u64) -> Means {
     let scenario = scenario(burst);
     let one = |seed| {
@@ -28,8 +28,9 @@ pub(crate) fn means(burst: &[Come], seeds: u64) -> Means {
     Means::of(&(1..=seeds).map(one).collect::<Vec<_>>())
 }
 
-/// The rack of the paper's cross-validation without its network: one server, and one class of a
-/// half after the other that spins up. Disks are mounted as they come, as live.
+/// The rack of the paper's cross-validation without its network: one server, and the two classes of
+/// a half spin up one after the other. Each disk is mounted as soon as it is up, as in the live
+/// rack.
 fn scenario(burst: &[Come]) -> Scenario {
     let size = ByteCount::new(1_000_000_000);
     let reads = burst.iter().map(|read| TraceRead { at: read.at, group: read.group, size });

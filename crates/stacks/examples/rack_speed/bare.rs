@@ -1,5 +1,5 @@
-//! The stacks of a blob in 18 files, without a rack around them: written and synced and not read
-//! back, and read from 15.
+//! The stacks of a blob in 18 files, without a rack around them: written and synced but not read
+//! back, then read from 15 of them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use fulgurite_stacks::stack::Sink;
 use fulgurite_units::{BlobId, ByteCount, RackId};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 
-/// Bytes after which a disk is sent what was written, as in a rack.
+/// Bytes written to a file before writeback is started, as in a rack.
 const BEHIND: usize = 4 << 20;
 
-/// Writes and syncs them.
+/// Writes and syncs the stacks.
 pub(crate) fn write(folder: &Path, pieces: &[Bytes]) {
     let length = ByteCount::new(pieces.iter().map(|piece| piece.len() as u64).sum());
     let header_bytes = header().bytes() as u64;
     let bytes = Stripes::new(Coding::PELICAN, length).stack_bytes(header_bytes);
     let sink = |path: PathBuf| {
         let file = File::create(path).unwrap();
-        // In one piece on the disk, as in a rack: without it reading takes three times as long.
+        // Contiguous on the disk, as in a rack: without this, reading takes three times as long.
         fallocate(&file, FallocateFlags::empty(), 0, bytes).unwrap();
         Behind { file, behind: 0 }
     };
@@ -32,7 +32,7 @@ pub(crate) fn write(folder: &Path, pieces: &[Bytes]) {
     assert!(writer.finish(1).unwrap().lost.is_empty());
 }
 
-/// Reads 15 of them, checked; says the bytes.
+/// Reads 15 of them with their checksums verified. Returns the number of bytes.
 pub(crate) fn read(folder: &Path) -> usize {
     let open = |path: PathBuf| {
         let file = File::open(path).unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn read(folder: &Path) -> usize {
     (0..reader.stripes().count()).map(|stripe| reader.stripe(stripe).unwrap().len()).sum()
 }
 
-/// The files.
+/// Returns the paths of the stacks.
 pub(crate) fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let folder = folder.to_owned();
     (0..Coding::PELICAN.stacks()).map(move |index| folder.join(format!("stack-{index}")))

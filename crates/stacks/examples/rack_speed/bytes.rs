@@ -1,5 +1,5 @@
-//! A blob put into a rack and got from it, beside its stacks alone and plain files on the same
-//! disk, in turn.
+//! Times a put and a get of a blob in a rack against the stacks alone and against plain files on
+//! the same disk, in turn.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use super::measure::{Times, timed};
 use super::shelf::Shelf;
 use super::{bare, plain};
 
-/// What may stay in memory of files that are to be read cold.
+/// Largest share of the files that may remain in the page cache before a cold read.
 const WARM_PERCENT_MAX: usize = 2;
 
-/// Who does it.
+/// What is being measured.
 #[derive(Clone, Copy)]
 enum Who {
     Rack,
@@ -18,7 +18,8 @@ enum Who {
     Plain,
 }
 
-/// A line a round: seconds by the clock and of the processor. Who is first changes by rounds.
+/// Prints one line per round, in seconds of wall-clock and CPU time. Each round starts with another
+/// candidate.
 pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     let shelf = Shelf::new(folder, mib);
     for round in 0..rounds {
@@ -31,7 +32,7 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
         let count = all.len();
         all.rotate_left(round % count);
         for who in all {
-            // What others left to be written is not to be waited for by what comes.
+            // Flushes dirty pages of the others, so that they do not slow down the next.
             rustix::fs::sync();
             match who {
                 Who::Rack => note("put", timed(|| shelf.put())),

@@ -1,5 +1,5 @@
-//! What a processor does for a blob: its stripes coded, summed, and checked as they are read. One
-//! thread, in time that it had a processor.
+//! CPU cost of a blob: encoding its stripes, computing checksums, and verifying them on read. One
+//! thread, in CPU time.
 
 use fulgurite_codes::small::SmallCode;
 use fulgurite_stacks::Fault;
@@ -10,13 +10,13 @@ use fulgurite_units::{BlobId, RackId, Seed};
 
 use super::measure::thread_s;
 
-/// Bytes of stripes that no cache holds.
+/// Bytes of stripes, more than any CPU cache holds.
 const COLD_BYTES: usize = 256 << 20;
 const TRIES: usize = 3;
 const PIECE: usize = 1 << 20;
 
-/// GB/s of a blob's bytes: coded from memory and from a cache, summed, written to nowhere by all
-/// that writes a blob, and checked by all that reads one.
+/// Prints GB/s of blob bytes: encoding from memory and from cache, checksums, the whole write path
+/// to a null sink, and the whole verified read path.
 pub(crate) fn print() {
     let coding = Coding::PELICAN;
     let information = usize::from(coding.information());
@@ -43,7 +43,7 @@ pub(crate) fn print() {
     );
 }
 
-/// Reads a blob of these bytes from all of its stacks, in memory.
+/// Reads a blob of these bytes from all of its stacks, in memory. Returns GB/s.
 fn checked(source: &[u8]) -> f64 {
     let stacks = std::sync::Mutex::new(vec![Vec::new(); usize::from(Coding::PELICAN.stacks())]);
     put(source, |index| InMemory { index, stacks: &stacks });
@@ -81,7 +81,7 @@ fn header() -> Header {
     Header { rack, blob, coding: Coding::PELICAN, index: 0, entry: Vec::new() }
 }
 
-/// GB/s of `bytes` a call, the best of a few.
+/// Returns GB/s for calls that process `bytes` each, the best of a few.
 fn best(bytes: usize, mut act: impl FnMut()) -> f64 {
     let once = || {
         let begin = thread_s();

@@ -1,16 +1,17 @@
-//! The index of a rack with many blobs: bytes each, and how long a look at an object takes.
+//! The index of a rack with many blobs: bytes per blob, and the latency of a lookup.
 //!
-//! Rows are written as docs/formats/rack-index.md has them, many in a batch: a commit each would
-//! measure how long a disk takes to sync. Whether they are what the index reads is looked at. Keys
-//! have 41 bytes; as those of an archive, they begin with a bucket and end at random.
+//! Rows are written as docs/formats/rack-index.md describes, many in a batch: one commit each would
+//! measure how long a disk takes to sync. `verify` checks that the index can read them. Keys have
+//! 41 bytes; as in an archive, they begin with a bucket and end at random.
 //!
 //! ```text
 //! put number --scattered--> rank of its key among all keys
 //!            '-scattered--> rank of its blob's id among those of its group
 //! ```
 //!
-//! Keys and ids are random and known by their rank, so that so many of them that batches would take
-//! hours can be loaded in order. What is loaded lies in one run of tables, as after a compaction.
+//! Keys and ids are random but known by their rank. This allows bulk loading in key order when
+//! batches would take hours. Bulk-loaded rows lie in one sorted run of tables, as after a
+//! compaction.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,15 +29,15 @@ const SPACES: [&str; 6] = ["rack", "objects", "blobs", "begun", "unwanted", "dis
 const OBJECTS: Space = Space::new("objects");
 const BLOBS: Space = Space::new("blobs");
 const BATCH: u64 = 20_000;
-/// More are loaded in order.
+/// Above this count, rows are bulk-loaded in order.
 const BATCHES_MAX: u64 = 2_000_000;
 const LOOKS: u64 = 20_000;
-/// Groups of Pelican's rack, and disks of each.
+/// Groups of Pelican's rack, and disks per group.
 const GROUPS: u64 = 48;
 const DISKS: u64 = 24;
 const STACKS: u64 = 18;
 
-/// Fills an index, closes it, and looks at objects: some that nothing of is in memory, and more.
+/// Fills an index, closes it, and looks up objects: first with a cold page cache, then warm.
 pub(crate) fn print(folder: &Path, count: u64) {
     let folder = folder.join("index");
     let begin = Instant::now();
@@ -78,7 +79,7 @@ fn fill(folder: &Path, count: u64) {
     }
 }
 
-/// Puts all rows, as they come.
+/// Puts all rows in put order.
 fn put(store: &FjallStore, all: &All) {
     for from in (0..all.count).step_by(usize::try_from(BATCH).unwrap()) {
         let mut batch = Batch::new();
@@ -91,7 +92,7 @@ fn put(store: &FjallStore, all: &All) {
     }
 }
 
-/// Loads all rows in the order of their keys, both spaces side by side.
+/// Bulk-loads all rows in key order, both spaces in parallel.
 fn load(store: &FjallStore, all: &All) {
     let objects = (0..all.count).map(|rank| {
         let made = all.by_number(all.objects.number(rank));
@@ -107,7 +108,7 @@ fn load(store: &FjallStore, all: &All) {
     });
 }
 
-/// Numbers of puts and ranks among all keys, of which each is another's and none is near it.
+/// A permutation that maps put numbers to ranks among all keys and scatters neighbors.
 struct Scattered {
     count: u64,
     by: u64,
@@ -133,12 +134,12 @@ fn product(left: u64, right: u64, modulus: u64) -> u64 {
     u64::try_from(u128::from(left) * u128::from(right) % u128::from(modulus)).unwrap()
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 fn divisor(left: u64, right: u64) -> u64 {
     if right == 0 { left } else { divisor(right, left % right) }
 }
 
-/// What `by` is multiplied with to give 1, modulo `count`.
+/// Returns the inverse of `by` modulo `count`.
 fn inverse(by: u64, count: u64) -> u64 {
     let [mut old, mut new] = [(i128::from(by), 1), (i128::from(count), 0)];
     while new.0 != 0 {
@@ -162,7 +163,8 @@ impl All {
         Self { count, objects, blobs }
     }
 
-    /// A random value of `bits` bits that is as far among all such as `rank` among `count`.
+    /// Returns a random `bits`-bit value that lies as far into the range of such values as `rank`
+    /// lies within `count`.
     fn ranked(rank: u64, count: u64, bits: u32, stream: &mut RandomStream) -> u64 {
         let width = u64::try_from((1_u128 << bits) / u128::from(count)).unwrap();
         rank * width + stream.below(width)
@@ -172,7 +174,7 @@ impl All {
         let mut stream = Seed::new(number).child(b"object").stream();
         let name = Self::ranked(self.objects.rank(number), self.count, 60, &mut stream);
         let key = format!("archive/{name:016x}/{number:016x}");
-        // Each group has a run of the ranks of blobs.
+        // Each group has a contiguous run of blob ranks.
         let each = self.count.div_ceil(GROUPS);
         let rank = self.blobs.rank(number);
         let group = u32::try_from(rank / each).unwrap();
@@ -199,7 +201,7 @@ impl All {
     }
 }
 
-/// An object, and its blob.
+/// An object and its blob.
 struct Made {
     key: Vec<u8>,
     object: ObjectRow,
@@ -215,7 +217,7 @@ impl Made {
     }
 }
 
-/// Bytes of an object's key and row, and of its blob's, on average.
+/// Returns the average bytes of an object's key and row, and of its blob's key and row.
 fn raw(count: u64) -> [f64; 2] {
     let all = All::new(count);
     let some: Vec<Made> =
@@ -230,7 +232,7 @@ fn raw(count: u64) -> [f64; 2] {
     ]
 }
 
-/// What was written is what the index reads and goes on with.
+/// Checks that the index reads what was written and continues from it.
 fn verify(index: &Index, count: u64) {
     let made = All::new(count).by_number(count / 3);
     assert_eq!(index.object(made.name()).unwrap().as_ref(), Some(&made.object));
@@ -240,7 +242,8 @@ fn verify(index: &Index, count: u64) {
     assert_eq!(futures::executor::block_on(put).unwrap(), 1, "the first number that it gave");
 }
 
-/// Microseconds of looks at objects anywhere: half, 99 of 100, and all are within.
+/// Times lookups of random objects. Returns the median, the 99th percentile and the maximum in
+/// microseconds.
 fn looks(index: &Index, count: u64, seed: u64) -> [f64; 3] {
     let all = All::new(count);
     let mut stream = Seed::new(seed).child(b"looks").stream();

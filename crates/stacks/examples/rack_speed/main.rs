@@ -1,15 +1,16 @@
-//! How fast a rack's bytes and its index are: one measurement a run, printed as JSON, a line each.
+//! Speed of a rack's data path and of its index: one measurement per run, printed as JSON, one per
+//! line.
 //!
 //! ```text
 //! rack_speed coding                      a stripe coded, and coded with the sums of its stacks
-//! rack_speed bytes FOLDER MIB ROUNDS     a blob put and got, beside plain files, in turn
-//! rack_speed paced FOLDER MIB            a blob put and verified on 18 disks as slow as Pelican's
-//! rack_speed memory FOLDER MIB           what a stream takes of memory in a running rack
-//! rack_speed index FOLDER COUNT          bytes of an object in the index, and looks at it
+//! rack_speed bytes FOLDER MIB ROUNDS     put and get of a blob, against plain files, in turn
+//! rack_speed paced FOLDER MIB            put and verification on 18 disks as slow as Pelican's
+//! rack_speed memory FOLDER MIB           memory that one stream takes in a running rack
+//! rack_speed index FOLDER COUNT          bytes per object in the index, and lookup latency
 //! ```
 //!
-//! `cargo xtask bench rack` runs them all. Times are by the clock and of the processor: on a shared
-//! machine the clock measures the others as well.
+//! `cargo xtask bench rack` runs them all. Times are wall-clock and CPU time: on a shared machine
+//! the wall clock includes the work of others.
 
 #![expect(
     clippy::unwrap_used,

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds by the clock, and of the processor on all threads.
+/// Seconds of wall-clock time, and of CPU time over all threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) wall: f64,
     pub(crate) processor: f64,
 }
 
-/// What `act` takes.
+/// Measures how long `act` takes.
 pub(crate) fn timed(act: impl FnOnce()) -> Times {
     let (wall, processor) = (Instant::now(), processor_s(ClockId::ProcessCPUTime));
     act();
@@ -19,7 +19,7 @@ pub(crate) fn timed(act: impl FnOnce()) -> Times {
     Times { wall, processor: processor_s(ClockId::ProcessCPUTime) - processor }
 }
 
-/// Seconds of the processor that this thread had.
+/// Returns the CPU time of this thread in seconds.
 pub(crate) fn thread_s() -> f64 {
     processor_s(ClockId::ThreadCPUTime)
 }
@@ -28,12 +28,12 @@ fn processor_s(clock: ClockId) -> f64 {
     std::time::Duration::try_from(clock_gettime(clock)).unwrap().as_secs_f64()
 }
 
-/// Forgets the most memory that this process ever had.
+/// Resets the peak memory of this process.
 pub(crate) fn forget_peak() {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
-/// The most memory it had since, and what it has now, in bytes.
+/// Returns the peak memory since the last reset and the current memory, in bytes.
 pub(crate) fn memory() -> [u64; 2] {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     ["VmHWM:", "VmRSS:"].map(|name| {

@@ -1,4 +1,4 @@
-//! What a stream takes of memory in a running rack, whatever its length.
+//! Memory that one stream takes in a running rack, whatever its length.
 
 use std::path::Path;
 
@@ -7,10 +7,11 @@ use fulgurite_stacks::format::{Coding, FRAGMENT_BYTES};
 use super::measure::{forget_peak, memory};
 use super::shelf::Shelf;
 
-/// The most that a put and a get took beyond what the rack had before each, beside a stripe.
+/// Prints the peak memory of a put and a get above what the rack used before each, and the size of
+/// a stripe.
 pub(crate) fn print(folder: &Path, mib: usize) {
     let shelf = Shelf::new(folder, mib);
-    // What is there from the first use on is no stream's: threads, the index, names.
+    // The first use also allocates what belongs to no stream: threads, the index, names.
     let put_first = beyond(|| shelf.put());
     let get_first = beyond(|| assert_eq!(shelf.get(), mib << 20, "all of it"));
     shelf.delete();

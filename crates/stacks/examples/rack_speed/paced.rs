@@ -1,6 +1,6 @@
-//! A blob on disks of their own: how fast each reads is simulated, their number is not one.
+//! A blob on disks with simulated read speed, although all of them are directories on one disk.
 //!
-//! Writes are those of the one disk below; only reads wait.
+//! Only reads are delayed; writes take as long as on the one disk below.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The same bytes in plain files: what a disk does without coding, sums and an index.
+//! The same bytes in plain files: what the disk does without coding, checksums and an index.
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read as _, Write as _};
@@ -8,15 +8,15 @@ use bytes::Bytes;
 use rustix::fs::Advice;
 use rustix::io::{ReadWriteFlags, preadv2};
 
-/// Files of a blob with its redundancy, and those of them that are enough.
+/// Files of a blob including redundancy, and how many of them are enough to read it.
 pub(crate) const FILES: usize = 18;
 const ENOUGH: usize = 15;
-/// Bytes that are written to one file before the next, as long as a fragment.
+/// Bytes written to one file before the next, the length of a fragment.
 const WRITTEN: usize = 1 << 17;
-/// Bytes that are read at once, one file after the other.
+/// Bytes per read call; files are read one after the other.
 const READ: usize = 1 << 20;
 
-/// Writes a fifth more than `pieces` to 18 files side by side, and syncs them all at once.
+/// Writes a fifth more than `pieces` to 18 interleaved files, and syncs them all in parallel.
 pub(crate) fn write(folder: &Path, pieces: &[Bytes]) {
     let mut files: Vec<File> = paths(folder).map(|path| File::create(path).unwrap()).collect();
     let fragments = pieces.iter().flat_map(|piece| piece.chunks(WRITTEN));
@@ -32,7 +32,7 @@ pub(crate) fn write(folder: &Path, pieces: &[Bytes]) {
     });
 }
 
-/// Reads 15 of them, one after the other; says their bytes.
+/// Reads 15 of them, one after the other. Returns the number of bytes.
 pub(crate) fn read(folder: &Path) -> usize {
     let mut buffer = vec![0; READ];
     let mut count = 0;
@@ -45,14 +45,14 @@ pub(crate) fn read(folder: &Path) -> usize {
     count
 }
 
-/// The files.
+/// Returns the paths of the files.
 pub(crate) fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let folder = folder.to_owned();
     (0..FILES).map(move |index| folder.join(format!("plain-{index}")))
 }
 
-/// Has the system forget what it has of files in memory. They are synced. Says in percent what it
-/// has all the same, by a look at a byte of each MiB.
+/// Drops synced files from the page cache. Returns the percentage still cached, sampled at one byte
+/// per MiB.
 pub(crate) fn forget(paths: impl IntoIterator<Item = PathBuf>) -> usize {
     let (mut looks, mut there) = (0, 0);
     for path in paths {
@@ -62,7 +62,7 @@ pub(crate) fn forget(paths: impl IntoIterator<Item = PathBuf>) -> usize {
             let mut byte = [0];
             let into = &mut [IoSliceMut::new(&mut byte)];
             looks += 1;
-            // Refused when it would have to ask the disk.
+            // Fails if it would have to read the disk.
             there += usize::from(preadv2(&file, into, at, ReadWriteFlags::NOWAIT).is_ok());
         }
     }

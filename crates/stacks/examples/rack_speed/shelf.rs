@@ -1,5 +1,5 @@
-//! A rack of 18 directories on one disk, whose own disks are simulated and take no time, and the
-//! blob that is put into it.
+//! A rack of 18 directories on one disk with simulated disks that take no time, and the blob put
+//! into it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use fulgurite_units::{Clock, Instant, ManualClock, Ratio, Seed, UnixTime};
 use futures::TryStreamExt as _;
 use object_store::{ObjectStoreExt as _, PutPayload};
 
-/// Bytes that differ from each other; a blob repeats them.
+/// Distinct pieces of random bytes; a blob repeats them.
 const NOISE_PIECES: usize = 64;
 const PIECE: usize = 1 << 20;
 /// One group of 18 disks, each blob on all of them.
@@ -30,7 +30,7 @@ pace = { switch = "14s", bytes_per_second = "500MiB" }
 domain = [{ name = "power", key = [], capacity = 18, kind = "hard" }]
 unit = [{ name = "tray", key = ["tray"] }]
 "#;
-/// A blob, and no object that is kept in the index.
+/// Large enough to become a blob instead of being inlined in the index.
 const SMALL: usize = 64 << 10;
 
 pub(crate) struct Shelf {
@@ -41,14 +41,14 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// A new rack in a folder where none is; its blobs have `mib`.
+    /// Creates a rack in a folder that has none; its blobs have `mib` MiB.
     pub(crate) fn new(folder: &Path, mib: usize) -> Self {
         let folder = folder.join("rack");
         let options = options(&folder);
         Self::over(folder, options, mib)
     }
 
-    /// The same with disks of their own, that turn and read as fast as Pelican's do.
+    /// The same with simulated disks that spin up and read as fast as Pelican's.
     pub(crate) fn paced(folder: &Path, mib: usize) -> Self {
         let folder = folder.join("rack");
         let options = options(&folder);
@@ -72,7 +72,7 @@ impl Shelf {
         Self { folder, store, runtime, pieces }
     }
 
-    /// What the blob is made of, 1 MiB each.
+    /// Returns the pieces of the blob, 1 MiB each.
     pub(crate) fn pieces(&self) -> &[Bytes] {
         &self.pieces
     }
@@ -83,7 +83,7 @@ impl Shelf {
         self.runtime.block_on(self.store.put(&key(), payload)).unwrap();
     }
 
-    /// Gets it; says its bytes.
+    /// Gets the blob. Returns the number of bytes.
     pub(crate) fn get(&self) -> usize {
         self.runtime.block_on(async {
             let mut stream = self.store.get(&key()).await.unwrap().into_stream();
@@ -95,14 +95,14 @@ impl Shelf {
         })
     }
 
-    /// Reads all of its stacks and compares.
+    /// Reads and verifies all of its stacks.
     pub(crate) fn verify(&self) {
         let report = self.runtime.block_on(self.store.verify()).unwrap();
         assert_eq!((report.blobs, report.lost), (1, 0));
     }
 
-    /// Deletes it, and has its stacks swept, which a put does when its group spins anyway: not in
-    /// a put that is timed.
+    /// Deletes the blob and puts a small one, which garbage-collects the stacks now rather than
+    /// during a timed put.
     pub(crate) fn delete(&self) {
         self.runtime.block_on(self.store.delete(&key())).unwrap();
         let small: object_store::path::Path = "small".into();
@@ -110,7 +110,7 @@ impl Shelf {
         self.runtime.block_on(self.store.put(&small, payload)).unwrap();
     }
 
-    /// All files of stacks.
+    /// Returns the files of all stacks.
     pub(crate) fn stacks(&self) -> Vec<PathBuf> {
         let disks = std::fs::read_dir(&self.folder).unwrap().map(|disk| disk.unwrap().path());
         let stacks = disks.map(|disk| disk.join("stacks")).filter(|stacks| stacks.is_dir());
@@ -128,7 +128,7 @@ impl Drop for Shelf {
     }
 }
 
-/// The machine's clock.
+/// Returns the machine's clock.
 fn clock() -> Clock {
     let begin = std::time::Instant::now();
     let passed = move || Instant::from_nanos(u64::try_from(begin.elapsed().as_nanos()).unwrap());

@@ -1,5 +1,5 @@
-//! Buffers of stripes that are given on whole and come back when nobody looks at them any more:
-//! what is read is copied once, by the system.
+//! A pool of stripe buffers. A buffer is handed out whole and returns when its last reader drops
+//! it, so the only copy of the data is the one the system makes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,11 +7,11 @@ use bytes::Bytes;
 
 use crate::limits::BUFFERS_KEPT_MAX;
 
-/// Buffers that came back.
+/// Returned buffers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
-/// A buffer that somebody looks at.
+/// A buffer in use by a reader.
 #[derive(Debug)]
 struct Lent {
     bytes: Vec<u8>,
@@ -19,13 +19,13 @@ struct Lent {
 }
 
 impl Buffers {
-    /// One of so many bytes; what is in it is of no use.
+    /// Returns a buffer of `bytes` bytes with arbitrary content.
     pub(super) fn next(&self, bytes: usize) -> Vec<u8> {
         let back = self.lock().pop();
         back.filter(|back| back.len() == bytes).unwrap_or_else(|| vec![0; bytes])
     }
 
-    /// Gives a buffer on. It comes back, unless enough are here.
+    /// Hands out a buffer. It returns to the pool on drop, unless the pool is full.
     pub(super) fn lend(&self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(Lent { bytes, home: self.clone() })
     }

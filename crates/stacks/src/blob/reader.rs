@@ -1,7 +1,7 @@
-//! A blob as it is read: from all of its stacks, each checked, or from as many as are enough.
+//! Reads a blob: from all of its stacks, each checked, or from as many as are enough.
 //!
-//! A fragment that cannot be read, or is not what was written, is an erasure of its stripe; the
-//! stack goes on being used for others. What was wrong is remembered for a repair.
+//! A fragment that cannot be read, or whose checksum does not match, is an erasure of its stripe;
+//! the stack is still used for other stripes. Faults are recorded for a repair.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,15 @@ use crate::{Fault, Result, StacksError};
 pub enum How {
     /// All, so that each is checked (Pelican, OSDI 2014, section 3.1).
     All,
-    /// As many as are enough: information first, and redundancy in place of what is lost.
+    /// As many as are enough: information first, and redundancy in place of lost fragments (a
+    /// degraded read).
     Enough,
 }
 
-/// What is known of a blob before a stack of it was opened.
+/// What is known of a blob before any of its stacks is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The rack that it is of.
+    /// The rack it belongs to.
     pub rack: RackId,
     /// The blob.
     pub blob: BlobId,
@@ -36,7 +37,7 @@ pub struct Expected {
     pub coding: Coding,
 }
 
-/// A stack, and the disk that has it.
+/// A stack and the disk that holds it.
 #[derive(Debug)]
 pub struct Located<R> {
     /// The disk, for errors.
@@ -57,20 +58,21 @@ pub struct BlobReader<R> {
     stacks: Vec<Slot<R>>,
     /// One stripe, information before redundancy.
     stripe: Vec<u8>,
-    /// Which fragments of it are there.
+    /// Which of its fragments are present.
     present: Vec<bool>,
-    /// How the last stripe with something lost was reconstructed: from what to what.
+    /// Cached reconstruction of the last stripe with erasures: the fragments used, those rebuilt,
+    /// and the plan.
     plan: Option<(Vec<usize>, Vec<usize>, Reconstruction)>,
-    /// Where stripes that were given on come back to.
+    /// Pool for the buffers of stripes that were handed out.
     buffers: Buffers,
 }
 
 struct Slot<R> {
     disk: String,
     stack: Result<StackReader<R>, Fault>,
-    /// What was wrong with fragments of it, the first few.
+    /// The first few faults of its fragments.
     faults: Vec<Fault>,
-    /// How many were.
+    /// Number of bad fragments.
     bad: u64,
 }
 
@@ -82,13 +84,13 @@ impl<R> std::fmt::Debug for BlobReader<R> {
 }
 
 impl<R: ReadAt + Sync> BlobReader<R> {
-    /// Opens a blob. `stacks` are one for each index, in their order.
+    /// Opens a blob. `stacks` has one entry for each index, in order.
     ///
     /// # Errors
     /// [`StacksError::TooFewStacks`] when fewer can be used than are needed.
     ///
     /// # Panics
-    /// When `stacks` are not as many as the coding has.
+    /// When the number of `stacks` is not that of the coding.
     pub fn open(
         expected: Expected,
         group: &str,
@@ -133,32 +135,32 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         if have < reader.code.information() { Err(reader.too_few(have)) } else { Ok(reader) }
     }
 
-    /// How the blob falls into stripes.
+    /// How the blob is divided into stripes.
     #[must_use]
     pub const fn stripes(&self) -> Stripes {
         self.stripes
     }
 
-    /// What all of its stacks say at their ends, but for the index.
+    /// Returns the trailer that its stacks agree on; its `index` has no meaning.
     #[must_use]
     pub const fn trailer(&self) -> &Trailer {
         &self.trailer
     }
 
-    /// What the blob's writer gave along.
+    /// Returns the entry that the blob's writer supplied.
     #[must_use]
     pub fn entry(&self) -> &[u8] {
         &self.entry
     }
 
-    /// The header of its stack `index`.
+    /// Returns the header of its stack `index`.
     #[must_use]
     pub fn header(&self, index: u8) -> Header {
         let Expected { rack, blob, coding } = self.expected;
         Header { rack, blob, coding, index, entry: self.entry.clone() }
     }
 
-    /// The user bytes of stripe `stripe`, each of them checked.
+    /// Returns the user bytes of stripe `stripe`, each verified or rebuilt.
     ///
     /// # Errors
     /// [`StacksError::TooFewStacks`] when too few of its fragments can be used.
@@ -169,10 +171,11 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         Ok(&self.stripe[..self.stripes.data_bytes(stripe)])
     }
 
-    /// The same to be kept, without a copy: the next stripe goes to another buffer.
+    /// Like [`Self::stripe`], but gives the buffer away without a copy: the next stripe uses
+    /// another.
     ///
     /// # Errors
-    /// As of [`Self::stripe`].
+    /// As for [`Self::stripe`].
     pub fn take_stripe(&mut self, stripe: u64) -> Result<Bytes> {
         let bytes = self.stripe(stripe)?.len();
         let next = self.buffers.next(self.stripe.len());
@@ -180,7 +183,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         Ok(self.buffers.lend(full).slice(..bytes))
     }
 
-    /// The fragment `index` of stripe `stripe`, for each of `wanted`.
+    /// Returns the fragments of stripe `stripe` whose indices are `wanted`.
     pub(super) fn fragments<'a>(
         &'a mut self,
         stripe: u64,
@@ -196,10 +199,10 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         Ok(wanted.iter().copied().map(of))
     }
 
-    /// Compares the sum of all its bytes with the one that was written.
+    /// Compares the checksum of all its bytes with the one that was written.
     ///
     /// # Errors
-    /// [`StacksError::Corrupt`] when they are not the same.
+    /// [`StacksError::Corrupt`] when they differ.
     pub fn compare(&self, sum: u64) -> Result<()> {
         if sum == self.trailer.sum {
             return Ok(());
@@ -208,8 +211,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         Err(StacksError::Corrupt { blob: self.expected.blob, group: self.group.clone(), what })
     }
 
-    /// What is wrong with its stacks as far as they were read: for each that has something the
-    /// first of it.
+    /// Returns the faulty stacks found so far, each with its first fault.
     #[must_use]
     pub fn lost(&self) -> Vec<LostStack> {
         (0..)
@@ -221,15 +223,15 @@ impl<R: ReadAt + Sync> BlobReader<R> {
             .collect()
     }
 
-    /// Has the disks of stacks that wait for them read what comes next, all at once: one after the
-    /// other a blob would come as fast as from one disk.
+    /// Prefetches a stripe from disks that would block, all in parallel: one after the other, a
+    /// blob would be read at the rate of one disk.
     fn bring(&self, stripe: u64) {
         let stacks = self.stacks.iter().filter_map(|slot| slot.stack.as_ref().ok());
         let slow: Vec<_> = stacks.filter(|stack| stack.waits_for(stripe)).collect();
         side_by_side(slow, |stack| stack.will_need(stripe));
     }
 
-    /// Reads fragments of a stripe into place, and notes which are there.
+    /// Reads fragments of a stripe into place, and records which are present.
     fn load(&mut self, stripe: u64) -> Result<()> {
         assert!(stripe < self.stripes.count(), "a stripe of the blob");
         self.bring(stripe);
@@ -256,7 +258,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         if have < need { Err(self.too_few(have)) } else { Ok(()) }
     }
 
-    /// Makes the fragments `lost` of the stripe in place from those that are there.
+    /// Reconstructs the fragments `lost` of the stripe in place from those that are present.
     fn reconstruct(&mut self, stripe: u64, lost: Vec<usize>) -> Result<()> {
         if lost.is_empty() {
             return Ok(());
@@ -288,8 +290,8 @@ impl<R: ReadAt + Sync> BlobReader<R> {
     }
 }
 
-/// Has something done with each at once, as far as there are threads for it. It is done by nobody
-/// where there is none: it may only be what makes the next faster.
+/// Runs `does` on each in parallel. Those for which no thread can be started are skipped, so it
+/// must only be an optimization such as a prefetch.
 fn side_by_side<T: Sync>(all: Vec<&T>, does: impl Fn(&T) + Sync) {
     let does = &does;
     std::thread::scope(|scope| {
@@ -311,7 +313,7 @@ impl<R> Slot<R> {
     }
 }
 
-/// The stack, if it is the one that belongs here.
+/// Returns the stack if it is the one that belongs here.
 fn belongs<R: ReadAt>(
     expected: &Expected,
     index: u8,
@@ -332,7 +334,7 @@ fn belongs<R: ReadAt>(
     Err(Fault::Stranger { what })
 }
 
-/// What most stacks say of the blob; the others become faults.
+/// Returns what most stacks say about the blob; stacks that disagree become faults.
 fn agree<R: ReadAt>(
     expected: &Expected,
     group: &str,

@@ -1,4 +1,4 @@
-//! Lost stacks made anew from those that are left, stripe by stripe.
+//! Rebuilds lost stacks from the remaining ones, stripe by stripe.
 
 use super::BlobReader;
 use crate::Result;
@@ -6,8 +6,9 @@ use crate::error::LostStack;
 use crate::format::Trailer;
 use crate::stack::{ReadAt, Sink, StackWriter};
 
-/// Writes the stacks `wanted` of a blob, each with its index, the name of its disk and where it
-/// goes, and syncs them. Returns those that could not be written; the others are as they were.
+/// Writes and syncs the stacks `wanted` of a blob, each given as its index, the name of its disk
+/// and its sink. Returns those that could not be written; the others are identical to the
+/// originals.
 ///
 /// # Errors
 /// [`StacksError::TooFewStacks`](crate::StacksError::TooFewStacks) when the blob cannot be read.

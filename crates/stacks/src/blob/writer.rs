@@ -1,4 +1,4 @@
-//! A blob as it is written: bytes to stripes, stripes to fragments, fragments to stacks.
+//! Writes a blob: bytes to stripes, stripes to fragments, fragments to stacks.
 //!
 //! ```text
 //! write --> | information, k fragments | redundancy, r |  one stripe, then the next
@@ -6,8 +6,8 @@
 //!           stack 0  stack 1  ...          stack k+r-1
 //! ```
 //!
-//! A stack that cannot be written is given up, as long as enough are left for the blob to be read.
-//! Whoever asked for it makes it anew elsewhere.
+//! A stack that cannot be written is dropped, as long as enough are left to read the blob. The
+//! caller rebuilds it elsewhere.
 
 use fulgurite_codes::small::SmallCode;
 use fulgurite_units::ByteCount;
@@ -20,13 +20,13 @@ use crate::{Fault, Result, StacksError};
 /// Writes one blob.
 pub struct BlobWriter<S> {
     header: Header,
-    /// Where it goes, for errors.
+    /// The group it goes to, for errors.
     group: String,
     code: SmallCode,
     stacks: Vec<Slot<S>>,
     /// One stripe, information before redundancy.
     stripe: Vec<u8>,
-    /// Bytes of it that are there.
+    /// How many bytes of it are filled.
     filled: usize,
     length: u64,
     sum: crc_fast::Digest,
@@ -38,14 +38,14 @@ enum Slot<S> {
     Lost(LostStack),
 }
 
-/// A blob all of whose stacks, but those that are lost, are synced.
+/// A blob whose stacks are synced, except for the lost ones.
 #[derive(Debug)]
 pub struct Written {
     /// Bytes of the blob.
     pub length: ByteCount,
     /// CRC-64/NVME of them.
     pub sum: u64,
-    /// Stacks that were given up.
+    /// Stacks that were dropped.
     pub lost: Vec<LostStack>,
 }
 
@@ -57,14 +57,14 @@ impl<S> std::fmt::Debug for BlobWriter<S> {
 }
 
 impl<S: Sink> BlobWriter<S> {
-    /// Begins a blob. `sinks` are one for each stack in the order of their indices, each with the
-    /// name of its disk, or why there is none. The index of `header` is not looked at.
+    /// Begins a blob. `sinks` has one entry for each stack in order of index: the name of its disk
+    /// and its sink, or why there is none. The index in `header` is ignored.
     ///
     /// # Errors
     /// [`StacksError::TooFewStacks`] when too few can be written.
     ///
     /// # Panics
-    /// When `sinks` are not as many as the coding has stacks.
+    /// When the number of `sinks` is not the number of stacks of the coding.
     pub fn begin(
         header: Header,
         group: &str,
@@ -91,7 +91,7 @@ impl<S: Sink> BlobWriter<S> {
         Ok(writer)
     }
 
-    /// Stacks that are still written.
+    /// Returns the number of stacks still being written.
     #[must_use]
     pub fn stacks_left(&self) -> usize {
         self.stacks.iter().filter(|slot| matches!(slot, Slot::Open { .. })).count()
@@ -112,8 +112,8 @@ impl<S: Sink> BlobWriter<S> {
         Ok(())
     }
 
-    /// Where its next bytes go, one or more: the rest of a fragment, for whoever reads them there
-    /// saves a copy, and then [appends](Self::append) as many as there are.
+    /// Returns the buffer for the next bytes, one or more: the rest of a fragment. Reading into it
+    /// and then [appending](Self::append) saves a copy.
     #[must_use]
     pub fn room(&mut self) -> &mut [u8] {
         let rest = FRAGMENT_BYTES - self.filled % FRAGMENT_BYTES;
@@ -123,10 +123,10 @@ impl<S: Sink> BlobWriter<S> {
     /// Appends the first `count` bytes of its [room](Self::room) to the blob.
     ///
     /// # Errors
-    /// As of [`Self::write`].
+    /// As for [`Self::write`].
     ///
     /// # Panics
-    /// When there is no such room.
+    /// When `count` is larger than the room.
     pub fn append(&mut self, count: usize) -> Result<()> {
         assert!(count <= self.room().len(), "bytes that were written to the room");
         self.sum.update(&self.stripe[self.filled..][..count]);
@@ -138,8 +138,8 @@ impl<S: Sink> BlobWriter<S> {
         Ok(())
     }
 
-    /// Ends the blob: the last stripe, the trailers, and a sync of each stack, all at once. Of the
-    /// folders that they lie in the caller takes care.
+    /// Ends the blob: writes the last stripe and the trailers, and syncs all stacks in parallel.
+    /// The caller must sync the folders that contain them.
     ///
     /// # Errors
     /// [`StacksError::TooFewStacks`] when too few stacks could be written.
@@ -167,11 +167,12 @@ impl<S: Sink> BlobWriter<S> {
             }
             Slot::Lost(lost) => Some(lost),
         };
-        // A sync waits for its disk: all disks are waited for at once.
+        // A sync waits for its disk; run them in parallel.
         let lost: Vec<LostStack> = std::thread::scope(|scope| {
             let ended: Vec<_> =
                 stacks.into_iter().map(|slot| scope.spawn(move || end(slot))).collect();
-            // Of a sync that panicked nobody knows what it kept: whoever writes panics with it.
+            // After a sync that panicked nothing is known about what reached the disk: propagate
+            // the panic.
             let joined = ended.into_iter().map(|thread| {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
@@ -181,7 +182,7 @@ impl<S: Sink> BlobWriter<S> {
         Ok(Written { length, sum, lost })
     }
 
-    /// Codes the stripe, whose fragments have this length, and appends it to all stacks.
+    /// Encodes the stripe, whose fragments have this length, and appends it to all stacks.
     fn flush(&mut self, fragment: usize) -> Result<()> {
         let information = self.code.information() * fragment;
         let all = self.code.shards() * fragment;
@@ -208,7 +209,7 @@ impl<S: Sink> BlobWriter<S> {
         self.enough(&lost.collect::<Vec<_>>())
     }
 
-    /// An error when with these lost too few are left.
+    /// Returns an error when too few stacks are left without `lost`.
     fn enough(&self, lost: &[LostStack]) -> Result<()> {
         let (have, need) = (self.code.shards() - lost.len(), self.code.information());
         if have >= need {

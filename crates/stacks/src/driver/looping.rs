@@ -1,4 +1,4 @@
-//! The driver's thread: messages to events, commands to deeds.
+//! The driver's thread: turns messages into events, and commands into actions.
 
 mod looks;
 
@@ -28,13 +28,13 @@ use crate::scrub::{Piece, Scrubs};
 use crate::work::{Arrival, Group, count, disk_name, group_name, piece_of, scrub};
 use crate::{Fault, StacksError};
 
-/// How long it sleeps when nothing is to come.
+/// How long the thread sleeps when nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// What is wrong with a disk that was given up.
+/// The failure shown for a disk that was given up.
 const GIVEN_UP: &str = "given up";
 
-/// What the thread owns.
+/// State owned by the thread.
 pub(super) struct Loop {
     rack: Rack,
     assignment: Assignment,
@@ -44,39 +44,40 @@ pub(super) struct Loop {
     watts: Watts,
     rated_spin_ups: Option<u64>,
     inbox: SyncSender<Message>,
-    /// Operations that wait or run, by their numbers.
+    /// Operations that wait or run, by id.
     tasks: BTreeMap<OpId, Waiting>,
     next_op: u64,
     running: usize,
-    /// Stages that begin when time has passed; the number tells those of one moment apart.
+    /// Stages that begin at a later time; the number orders those of the same moment.
     alarms: BinaryHeap<Reverse<(Instant, u64, PlaceId, Stage)>>,
     next_alarm: u64,
     troubles: BTreeMap<PlaceId, String>,
     since: Since,
-    /// Spin-ups that wait until their wakes can be written down.
+    /// Spin-ups held back until the ledger can record them.
     held: BTreeMap<PlaceId, (OpId, OpKind)>,
-    /// When that is tried again.
+    /// When recording is retried.
     held_until: Instant,
-    /// Disks that are not the right ones: how often they were found so, and when they are looked at
+    /// Disks that are not the right ones: how often each was found wrong, and when it is checked
     /// again.
     wrong: BTreeMap<PlaceId, (u32, Option<Instant>)>,
     scrubs: Scrubs,
-    /// Pieces of verifications that have ended, by whoever did them.
+    /// Ended pieces of verifications, pushed by the worker threads.
     scrubbed: Arc<Mutex<Vec<(GroupId, Piece)>>>,
-    /// What the controller is to be told, in its order: one event after the deeds of the other.
+    /// Events for the controller, in order: the commands of one are carried out before the next is
+    /// delivered.
     events: VecDeque<Event>,
     watchers: Watchers,
     looks: Looks,
-    /// What disks said of themselves when they last came up.
+    /// Health that disks reported when they last came up.
     health: BTreeMap<PlaceId, Health>,
     is_stopping: bool,
-    /// Nobody has the driver any more.
+    /// Set when all handles of the driver were dropped.
     is_left: Arc<AtomicBool>,
 }
 
 struct Waiting {
     group: GroupId,
-    /// Not here while it runs.
+    /// None while it runs.
     task: Option<Task>,
 }
 
@@ -84,7 +85,7 @@ impl Loop {
     pub(super) fn new(parts: Parts, inbox: SyncSender<Message>, is_left: Arc<AtomicBool>) -> Self {
         let rated_spin_ups = parts.rated_spin_ups;
         let Parts { rack, assignment, shop, backend, ledger, clock, watts, scrubs, .. } = parts;
-        // What was given up before the last start is so still.
+        // Disks given up before the last start remain given up.
         let lost = |place| Event::Lost { part: Part::Place(place), loss: Loss::Gone };
         let given_up = shop.places.given_up();
         let troubles = given_up.iter().map(|&place| (place, GIVEN_UP.to_owned())).collect();
@@ -143,7 +144,7 @@ impl Loop {
         self.end();
     }
 
-    /// The next message, or none when something is due before one comes.
+    /// Returns the next message, or a timeout when something is due before one arrives.
     fn next(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
         let now = self.clock.passed();
         let alarm = self.alarms.peek().map(|Reverse((at, ..))| *at);
@@ -151,7 +152,7 @@ impl Loop {
         let wrong = self.wrong.values().filter_map(|(_, until)| *until).min();
         let scrub = self.scrubs.deadline().filter(|_| !self.is_stopping);
         let scrub = scrub.map(|at| now + at.since(self.clock.now()));
-        // One that was refused at once has ended already.
+        // A piece that was refused at once has ended already.
         let ended = (!self.is_stopping && !lock(&self.scrubbed).is_empty()).then_some(now);
         let look = self.looks.deadline().filter(|_| !self.is_stopping);
         let due = [alarm, self.rack.deadline(), held, wrong, scrub, ended, look]
@@ -160,7 +161,7 @@ impl Loop {
             .min();
         match self.clock.sleep_until(due.unwrap_or(now + IDLE)) {
             Some(time) => messages.recv_timeout(time.into()),
-            // Nobody but whoever turns the hands lets time pass, and says so.
+            // A manual clock advances only when its owner turns it, which sends a message.
             None if due.is_some_and(|due| due <= now) => Err(RecvTimeoutError::Timeout),
             None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
@@ -181,7 +182,7 @@ impl Loop {
                 self.wrong.remove(&place);
                 self.trouble(place, GIVEN_UP.to_owned());
                 self.held.remove(&place);
-                // One that turns takes its share of power until it was put down.
+                // A spinning disk uses its share of power until it is spun down.
                 let power = self.hand.shop.guard.power(place);
                 let turns = power.is_some_and(Power::turns);
                 let loss = if turns { Loss::Barred } else { Loss::Gone };
@@ -214,14 +215,14 @@ impl Loop {
         }
     }
 
-    /// What waits is told so; what runs is waited for.
+    /// Fails waiting operations with an error; running ones are allowed to finish.
     fn begin_to_stop(&mut self) {
         self.is_stopping = true;
         let waiting = self.tasks.values_mut().filter_map(|waiting| waiting.task.take());
         waiting.for_each(|task| (task.work)(Err(StacksError::Stopping)));
     }
 
-    /// Begins the pieces of verifications that are due, when those before them have ended.
+    /// Begins the pieces of verifications that are due and whose predecessors have ended.
     fn scrub(&mut self) {
         let now = self.clock.now();
         let ended = std::mem::take(&mut *lock(&self.scrubbed));
@@ -258,7 +259,7 @@ impl Loop {
         }
     }
 
-    /// What is due by now.
+    /// Handles whatever is due by now.
     fn pass_time(&mut self) {
         let now = self.clock.passed();
         while let Some(&Reverse((at, _, place, stage))) = self.alarms.peek() {
@@ -298,9 +299,9 @@ impl Loop {
         self.tell(Event::Submit { op: Op { id, group, kind, bytes, members, enough, due } });
     }
 
-    /// Disks that a task can use, and how many are enough. None, for all that there are, where no
-    /// fewer are woken, or fewer than it needs can be used: its work has their names and their
-    /// faults, and says what is lacking.
+    /// Returns the disks that a task can use, and how many are enough; zero, for all disks, when
+    /// the policy always spins up all or too few are usable. The task then runs anyway, because it
+    /// knows the disks and faults to report.
     fn needed(&self, task: &Task) -> (Members, u32) {
         let places = self.assignment.places(task.group);
         let all = (Members::first(places.len()), 0);
@@ -314,12 +315,13 @@ impl Loop {
         if usable < needs.enough { all } else { (members, needs.enough) }
     }
 
-    /// Has the controller told, when what it said before is done.
+    /// Queues an event for the controller, which gets it once the commands of earlier events are
+    /// carried out.
     fn tell(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// Tells the controller all that happened, and does what it says.
+    /// Delivers all queued events to the controller and carries out its commands.
     fn settle(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let mut out = Outbox::new();
@@ -335,8 +337,8 @@ impl Loop {
         }
     }
 
-    /// Asserts what always holds: that of the controller, which counts what spins in each domain,
-    /// and that no disk does more than the controller knows of.
+    /// Asserts the invariants: those of the controller, which counts the spinning disks of each
+    /// domain, and that no disk is active without the controller knowing it.
     fn check(&self) {
         self.rack.check();
         for (place, power) in self.hand.shop.guard.powers() {
@@ -359,10 +361,10 @@ impl Loop {
                     None => self.turn_up(place),
                 },
                 Command::SpinDown { place } if self.held.remove(&place).is_some() => {
-                    // It was never told to turn.
+                    // Its spin-up was held back and never commanded.
                     self.tell(Event::Down { place });
                 }
-                // Somebody else woke it: nothing of it is mounted here.
+                // Another program spun it up, so nothing of it is mounted here.
                 Command::SpinDown { place } if self.sleeps(place) => {
                     self.looks.sinks(place);
                     self.act(place, Stage::TurnDown);
@@ -382,7 +384,7 @@ impl Loop {
         }
     }
 
-    /// Tries to write down the wakes of disks that wait for it.
+    /// Retries to record held-back spin-ups.
     fn try_the_held(&mut self) {
         let held = std::mem::take(&mut self.held);
         let again = |(place, (op, kind))| Command::SpinUp { place, op, kind };
@@ -391,8 +393,8 @@ impl Loop {
         self.obey(commands, held);
     }
 
-    /// Writes down who wakes which disks, and why, before they are told to turn. Says why it could
-    /// not: then none is.
+    /// Records which operation spins up which disks before they are commanded to. On failure it
+    /// returns the reason, and no disk may be spun up.
     fn note_wakes(&mut self, commands: &[Command]) -> Option<String> {
         let mut wakes: BTreeMap<(OpId, GroupId), (OpKind, Vec<PlaceId>)> = BTreeMap::new();
         for command in commands {
@@ -417,14 +419,14 @@ impl Loop {
         None
     }
 
-    /// Whether none of ours wants a disk to turn.
+    /// Whether we want the disk spun down.
     fn sleeps(&self, place: PlaceId) -> bool {
         self.hand.shop.guard.power(place) == Some(Power::Standby)
     }
 
     fn turn_up(&mut self, place: PlaceId) {
         if self.looks.is_sinking(place) {
-            // It is tried again when it stands still.
+            // Tried again once it has spun down.
             self.trouble(place, "another program woke it, and it is put down first".to_owned());
             return self.tell(Event::UpFailed { place });
         }
@@ -485,7 +487,7 @@ impl Loop {
         }
     }
 
-    /// A disk is active, and says this of itself.
+    /// Handles a disk that is active and has reported its health.
     fn arrived(&mut self, place: PlaceId, health: Option<Health>) {
         self.wrong.remove(&place);
         self.looks.came_up(place);
@@ -501,7 +503,8 @@ impl Loop {
         self.tell(Event::Up { place });
     }
 
-    /// The disk is an older copy of itself: what it lacks is made anew without delay.
+    /// Handles a disk that is an older copy of itself: schedules an immediate verification, which
+    /// rebuilds what it lacks.
     fn lacks_what_came_since(&mut self, place: PlaceId) {
         let group = self.assignment.seat(place).group;
         tracing::warn!(
@@ -516,8 +519,8 @@ impl Loop {
         self.scrubs.ask(group);
     }
 
-    /// The disk is none that may be used: it is put down, and counts as lost until it is looked at
-    /// again, since somebody may have put the right one there.
+    /// Handles a disk that must not be used: it is spun down and counts as lost until the next
+    /// check, because the right disk may have been put back by then.
     fn wrong(&mut self, place: PlaceId, fault: &Fault) {
         self.hand.put_down(place);
         if self.hand.shop.places.is_given_up(place) {
@@ -528,7 +531,7 @@ impl Loop {
         let rest = Duration::from_nanos(rest).min(WRONG_DISK_REST_MAX);
         *until = Some(self.clock.passed() + rest);
         *times += 1;
-        // Whoever misses it says that it is out of reach.
+        // The error of a read already adds "out of reach".
         let told = fault.to_string();
         let what = if let Fault::OutOfReach { why } = fault { why } else { &told };
         self.lose(place, format!("{what}; nothing on it was changed"));
@@ -555,7 +558,7 @@ impl Loop {
         self.alarms.push(Reverse((self.clock.passed() + time, self.next_alarm, place, stage)));
     }
 
-    /// Has an operation run by a thread of its own.
+    /// Runs an operation on a thread of its own.
     fn run_task(&mut self, op: OpId, up: Members) {
         let Some(waiting) = self.tasks.get_mut(&op) else { return self.tell(Event::Done { op }) };
         let (id, task) = (waiting.group, waiting.task.take());
@@ -572,7 +575,7 @@ impl Loop {
                 format!("{} has no disk that can be used: {}", group_name(id), self.away(id));
             self.tasks.remove(&op);
             let is_write = task.kind == OpKind::Write;
-            // A blob may go to another group.
+            // A write can be retried in another group.
             let error =
                 if is_write { StacksError::Full { what } } else { StacksError::Busy { what } };
             (task.work)(Err(error));
@@ -601,8 +604,8 @@ impl Loop {
         }
     }
 
-    /// Disks of a group that nothing is wrong with and that were not woken for what runs now, or
-    /// are not up yet.
+    /// Returns the disks of a group that have no failure but were not spun up for the current
+    /// operation, or are not up yet.
     fn left_asleep(&self, id: GroupId) -> Vec<PlaceId> {
         let sleeps = |place: &&PlaceId| {
             let state = self.rack.place_state(**place);
@@ -615,7 +618,7 @@ impl Loop {
     fn refuse(&mut self, op: OpId, refusal: Refusal) {
         let Some(Waiting { group, task: Some(task) }) = self.tasks.remove(&op) else { return };
         if task.needs.is_some() && matches!(refusal, Refusal::TooFew { .. }) {
-            // Its work has the names of disks and their faults, and says what is lacking.
+            // The task knows the names of disks and their faults for its error.
             return self.submit(Task { needs: None, ..task });
         }
         let name = group_name(group);
@@ -635,7 +638,7 @@ impl Loop {
         (task.work)(Err(StacksError::Busy { what }));
     }
 
-    /// What is wrong with the disks of a group.
+    /// Returns the failures of a group's disks.
     fn away(&self, group: GroupId) -> String {
         let places = self.assignment.places(group);
         let told = places.iter().filter_map(|&place| {
@@ -715,7 +718,7 @@ impl Loop {
         }
     }
 
-    /// The room of a group's disks together; none while that of one was never looked at.
+    /// Returns the space of a group's disks together; none while that of one is unknown.
     fn room_of(&self, group: GroupId) -> Option<GroupRoom> {
         let mut systems = BTreeMap::new();
         let mut at_ms = u64::MAX;
@@ -726,7 +729,7 @@ impl Loop {
             }
             let room = places.room(place)?;
             at_ms = at_ms.min(room.at_ms);
-            // The last look at a file system that several share counts.
+            // On a file system shared by several places the latest query counts.
             let known = systems.entry(room.file_system).or_insert(room);
             if known.at_ms < room.at_ms {
                 *known = room;
@@ -738,7 +741,7 @@ impl Loop {
         (!systems.is_empty()).then_some(GroupRoom { free, total, at })
     }
 
-    /// What room the disks of groups that went to sleep have is remembered over a restart.
+    /// Persists the space of the disks of groups that went to sleep.
     fn remember_rooms(&self, slept: &[usize]) {
         if slept.is_empty() {
             return;
@@ -748,7 +751,7 @@ impl Loop {
         let places = places.flatten();
         let rooms = places.filter_map(|&at| Some((at, self.hand.shop.places.room(at)?)));
         if let Err(error) = self.hand.shop.index.set_rooms(rooms.collect()) {
-            // They are looked at again when the group spins next.
+            // It is queried again when the group spins next.
             tracing::warn!("the room of disks is not remembered: {}", error_chain(&error));
         }
     }
@@ -762,9 +765,9 @@ impl Loop {
         }
     }
 
-    /// Puts the disks down: nothing runs any more.
+    /// Spins the disks down. Nothing runs any more.
     fn end(mut self) {
-        // So that a copy of before this end is known.
+        // Allows a copy made before this end to be detected.
         if let Err(error) = count(&self.hand.shop.index, &mut self.ledger) {
             tracing::warn!("the end of a start is not counted: {}", error_chain(&error));
         }
@@ -782,7 +785,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whole seconds, and more rather than less.
+/// Returns whole seconds, rounded up.
 fn seconds(time: Duration) -> u64 {
     time.as_nanos().div_ceil(1_000_000_000)
 }

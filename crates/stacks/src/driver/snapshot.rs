@@ -1,51 +1,50 @@
-//! What a rack shows of itself: of each group what it does, who waits, what it drew; no disk is
-//! asked.
+//! A snapshot of a rack for operators: the state, the queue and the power draw of each group.
+//! Taking it accesses no disk.
 
 use fulgurite_disks::{CauseKind, GroupId, Health, PlaceId, Power};
 use fulgurite_units::{RackId, UnixTime};
 use serde::{Deserialize, Serialize};
 
-/// A disk is worn when less than this part of its rated spin-ups is left: what it has can be made
-/// anew elsewhere in time.
+/// A disk is worn when less than one part in this many of its rated spin-ups is left. That leaves
+/// time to rebuild its stacks elsewhere.
 const WORN_PART: u64 = 10;
 
-/// A rack at one moment.
+/// The state of a rack at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
-    /// Which rack.
+    /// Id of the rack.
     pub rack: RackId,
-    /// Whether its disks are simulated: directories that do not turn.
+    /// Whether its disks are simulated: directories that do not spin.
     pub simulated: bool,
     /// How often a disk may spin up in any 24 hours, if there is a budget.
     pub max_spinups_per_day: Option<u32>,
-    /// Times that a group was woken though its budget was used up.
+    /// How often a group was spun up although its budget was used up.
     pub overdrawn: u64,
-    /// Spin-ups that a disk is rated for over its life, if that is known.
+    /// Spin-ups that a disk is rated for over its life, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rated_spin_ups: Option<u64>,
-    /// When that group was whole verified whose verification is the oldest; none when one never
-    /// was.
+    /// When the group that was verified longest ago was last fully verified; none if one never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_oldest: Option<UnixTime>,
     /// Its groups, in their order.
     pub groups: Vec<GroupSnapshot>,
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
-    /// Blobs that a read since the start found stacks lost of, and that could not be made whole.
+    /// Blobs that a read since the start found damaged and that could not be repaired.
     #[serde(default)]
     pub unmended: u64,
-    /// Whether its index is an older copy whose disks were not looked through since: what was put
-    /// since is not found, and nothing is swept.
+    /// Whether its index is an older copy and the disks have not been searched since: objects put
+    /// after the copy are missing, and garbage collection is suspended.
     #[serde(default)]
     pub index_is_older: bool,
 }
 
-/// That disks cannot be used.
+/// Shown when disks cannot be used.
 const TROUBLED: &str = "disks are in trouble or away";
 
 impl Snapshot {
-    /// What is wrong with it in kinds, without a disk or a blob by name; nothing when it is well.
+    /// Returns the kinds of failures, naming no disk or blob; empty when the rack is healthy.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<&'static str> {
         let fails = |disk: &DiskSnapshot| {
@@ -60,7 +59,7 @@ impl Snapshot {
         kinds.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| kind).collect()
     }
 
-    /// The same for operators: how many disks are in trouble, and what is wrong with the first.
+    /// The same for operators: with the number of failed disks and the failure of the first.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
         let named = |kind: &'static str| match self.troubled().next() {
@@ -78,19 +77,19 @@ impl Snapshot {
         self.groups.iter().flat_map(|group| &group.disks)
     }
 
-    /// Disks that cannot be used.
+    /// Returns the disks that cannot be used.
     fn troubled(&self) -> impl Iterator<Item = &DiskSnapshot> {
         self.disks().filter(|disk| disk.trouble.is_some() || disk.power.is_out())
     }
 
-    /// Blobs that lack stacks, or more than their redundancy, as far as verifications and reads
-    /// know. One that both found counts twice.
+    /// Returns the number of blobs that lack stacks, perhaps too many to be read, as far as
+    /// verifications and reads know. A blob found by both counts twice.
     #[must_use]
     pub fn unsound(&self) -> u64 {
         self.groups.iter().map(|group| group.unsound).sum::<u64>() + self.unmended
     }
 
-    /// Disks of a group that had nearly all the spin-ups that they are rated for, or more.
+    /// Returns the disks of a group that have used nearly all of their rated spin-ups, or more.
     pub fn worn<'a>(
         &self,
         group: &'a GroupSnapshot,
@@ -100,17 +99,17 @@ impl Snapshot {
     }
 }
 
-/// A group at one moment.
+/// The state of a group at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSnapshot {
-    /// Which group.
+    /// Id of the group.
     pub group: GroupId,
-    /// Its class: of the groups of one, one spins at a time.
+    /// Its class. Of the groups of a class, one spins at a time.
     pub class: u32,
-    /// What it does.
+    /// Its state.
     pub state: GroupState,
-    /// Since when; none when that was before the start.
+    /// Since when; none if it was so before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<UnixTime>,
     /// Its disks, in the order of their places.
@@ -121,81 +120,81 @@ pub struct GroupSnapshot {
     pub blobs: u64,
     /// Their bytes, without redundancy.
     pub bytes: u64,
-    /// Those of them that its verification so far, or the last one, could not read from all of
-    /// their stacks and not make whole: they lack redundancy, or too many stacks to be read.
+    /// Blobs that its current or last verification could neither read from all of their stacks nor
+    /// repair: they lack redundancy, or too many stacks to be read.
     #[serde(default)]
     pub unsound: u64,
-    /// The room of its disks; none while not all of them were looked at since they were put in.
+    /// The space of its disks; none until each has been queried since it was inserted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<GroupRoom>,
-    /// Times that it was woken over its life, as the ledger has it.
+    /// How often it was spun up over its life, according to the ledger.
     pub spin_ups: u64,
     /// The same over its life, by cause.
     pub spin_ups_by: Vec<(CauseKind, u64)>,
-    /// Those of the last day, as the ledger counts: by hours, so it looks back an hour more.
+    /// Spin-ups of the last day. The ledger counts by hours, so this looks back up to an hour more.
     pub spin_ups_of_a_day: u64,
-    /// Until when its budget lets it be woken only for what is due soon or in danger.
+    /// Until when its budget allows spin-ups only for what is due soon or at risk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rests_until: Option<UnixTime>,
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
-    /// When all of its blobs were last read from all of their stacks; none when they never were.
+    /// When all of its blobs were last read from all of their stacks; none if they never were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<UnixTime>,
-    /// Whether that is under way again.
+    /// Whether a verification is running.
     pub verifies: bool,
 }
 
-/// The room of the disks of a group together, redundancy included; those that share a file system
-/// count once.
+/// The total space of a group's disks, redundancy included. Disks that share a file system count
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRoom {
-    /// Bytes that could be written.
+    /// Free bytes.
     pub free: u64,
-    /// All of them.
+    /// Total bytes.
     pub total: u64,
-    /// When the disk was looked at whose look is the oldest.
+    /// When the oldest of these figures was queried.
     pub at: UnixTime,
 }
 
-/// A disk at one moment.
+/// The state of a disk at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSnapshot {
     /// Its place.
     pub place: PlaceId,
-    /// What it does.
+    /// Its power state.
     pub power: Power,
-    /// Spin-ups over its life, as the ledger has them.
+    /// Spin-ups over its life, according to the ledger.
     pub spin_ups: u64,
-    /// What it said of itself when it last came up since the start.
+    /// Health that it reported when it last came up since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
-    /// What is wrong with it; nothing when nothing is known to be.
+    /// Its failure; none if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// What a group does.
+/// The state of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupState {
-    /// No disk of it turns.
+    /// None of its disks spins.
     Asleep,
-    /// It was told to turn, and is not ready.
+    /// Commanded to spin up, and not ready yet.
     SpinningUp,
-    /// It is ready.
+    /// Ready.
     Spinning,
-    /// It was told to stand still, and does not yet.
+    /// Commanded to spin down, and still spinning.
     SpinningDown,
 }
 
 impl GroupState {
-    /// Every one.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Asleep, Self::SpinningUp, Self::Spinning, Self::SpinningDown];
 
-    /// Its name in outputs and metrics.
+    /// Returns the name used in output and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -218,12 +217,13 @@ impl From<fulgurite_rack::GroupState> for GroupState {
     }
 }
 
-/// Since when each group does what it does.
+/// When each group entered its current state.
 #[derive(Debug, Default)]
 pub(super) struct Since(Vec<(GroupState, UnixTime)>);
 
 impl Since {
-    /// Looks at the groups of a rack, in their order; says which went to sleep since the last look.
+    /// Updates the states of a rack's groups, given in order. Returns the positions of those that
+    /// went to sleep since the last call.
     pub(super) fn look(
         &mut self,
         states: impl Iterator<Item = GroupState>,
@@ -239,7 +239,7 @@ impl Since {
                         slept.push(at);
                     }
                 }
-                // Before the first look it may have done so for long.
+                // Before the first call it may have been so for a long time.
                 None => self.0.push((state, UnixTime::default())),
             }
         }

@@ -1,12 +1,12 @@
-//! What a disk goes through until it can be used, and until it stands still again.
+//! The stages of a disk until it can be used, and until it is spun down again.
 //!
 //! ```text
 //! up:    TurnUp --> Mount --> Arrive (which disk is it?) --> active
 //! down:  Unmount --> TurnDown --> Rest (standby)
 //! ```
 //!
-//! Each is a call of the backend and then so much time as it says. The calls of real disks block,
-//! so that each has a thread; simulated ones answer at once.
+//! Each stage is a call of the backend, followed by the delay that it returns. Calls to real disks
+//! block, so each runs on a thread; simulated ones return at once.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use crate::work::{Arrival, Shop, arrive};
 /// A stage of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// It is told to turn.
+    /// Commands the disk to spin up.
     TurnUp,
-    /// Its file system is made ready.
+    /// Mounts its file system.
     Mount,
-    /// It is looked which disk it is.
+    /// Identifies the disk.
     Arrive,
-    /// Its file system is put away.
+    /// Unmounts its file system.
     Unmount,
-    /// It is told to stand still.
+    /// Commands the disk to spin down.
     TurnDown,
-    /// It stands still.
+    /// The disk has spun down.
     Rest,
 }
 
-/// A stage is over.
+/// A stage that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) place: PlaceId,
@@ -44,17 +44,17 @@ pub(super) struct Ended {
 /// How a stage ended.
 #[derive(Debug)]
 pub(super) enum How {
-    /// Well, when this much time has passed.
+    /// Succeeded; the next stage begins after this delay.
     Well(Duration),
-    /// It is active, and this is what it is and what it says of itself.
+    /// The disk is active: what it was identified as, and the health it reported.
     Arrived(Arrival, Option<Health>),
-    /// It is not the disk that belongs there, or cannot be told.
+    /// It is not the disk that belongs there, or cannot be identified.
     Wrong(Fault),
-    /// The disk does not do it.
+    /// The operation failed.
     Failed(String),
 }
 
-/// Everything that a stage needs.
+/// What a stage needs.
 #[derive(Clone, Debug)]
 pub(super) struct Stagehand {
     pub(super) backend: Arc<dyn Backend>,
@@ -62,7 +62,7 @@ pub(super) struct Stagehand {
 }
 
 impl Stagehand {
-    /// Does a stage; it may take as long as the disk does.
+    /// Performs a stage. Blocks as long as the disk takes.
     pub(super) fn act(&self, place: PlaceId, stage: Stage, waiting: u32) -> Ended {
         let how = match stage {
             Stage::TurnUp => self.timed(self.backend.spin_up(place)),
@@ -73,7 +73,7 @@ impl Stagehand {
                 Err(error) => How::Failed(error_chain(&error)),
             },
             Stage::TurnDown => self.timed(self.backend.spin_down(place)),
-            // Of a disk that another program woke nothing was mounted.
+            // A disk that another program spun up was never mounted.
             Stage::Rest if self.shop.guard.power(place) == Some(Power::Standby) => {
                 How::Well(Duration::ZERO)
             }
@@ -97,9 +97,9 @@ impl Stagehand {
             return How::Failed(error_chain(&error));
         }
         match arrive(&self.shop, place) {
-            // It is as good without: only what it says of itself is not known then.
+            // The disk is usable without health; only its report is missing then.
             Ok(arrival) => How::Arrived(arrival, self.backend.health(place).ok().flatten()),
-            // It may be well the next time: nothing says that it is another one.
+            // May be transient: nothing says that this is another disk.
             Err(fault @ (Fault::Io { .. } | Fault::Exhausted { .. })) => {
                 How::Failed(fault.to_string())
             }
@@ -107,7 +107,7 @@ impl Stagehand {
         }
     }
 
-    /// Puts down a disk that did not come up, or is not the right one, whatever it says.
+    /// Spins down a disk that did not come up or is not the right one, ignoring errors.
     pub(super) fn put_down(&self, place: PlaceId) {
         let guard = &self.shop.guard;
         if guard.power(place) == Some(Power::Active) {

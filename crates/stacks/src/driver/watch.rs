@@ -1,8 +1,8 @@
-//! Whoever watches a rack: what it is like at one moment, and from then on each event of its
-//! controller and what that said to it, in order and without a gap, and each blob that could not be
-//! made whole.
+//! Subscribers of a rack. Each gets a snapshot first and from then on, in order and without gaps,
+//! each event of the controller with its commands, and each blob that could not be repaired.
 //!
-//! They are called on the driver's own thread and must not wait; who returns false is told no more.
+//! Subscribers are called on the driver's own thread and must not block. One that returns false is
+//! removed.
 
 use fulgurite_disks::GroupId;
 use fulgurite_rack::{Command, Event};
@@ -11,33 +11,33 @@ use fulgurite_units::{BlobId, Instant};
 use super::Snapshot;
 use crate::work::UnmendedBlob;
 
-/// What a watcher is told.
+/// What a subscriber receives.
 #[derive(Clone, Debug)]
 pub enum Seen<'a> {
-    /// What the steps behind it begin with; comes first.
+    /// The snapshot that the following steps start from; comes first.
     Scene {
-        /// Steps until now, since the rack was opened.
+        /// Steps so far, since the rack was opened.
         step: u64,
-        /// Now, since then.
+        /// The current time, since then.
         at: Instant,
-        /// What it is like.
+        /// The snapshot.
         rack: &'a Snapshot,
     },
-    /// The controller was told something.
+    /// The controller handled an event.
     Step {
-        /// Counted since the rack was opened, without a gap.
+        /// Step number since the rack was opened, without gaps.
         step: u64,
         /// When, since then.
         at: Instant,
         /// What it was told.
         event: &'a Event,
-        /// What it said to that, in order: who tells a controller of the same shape and policy the
-        /// same hears the same.
+        /// The commands it returned, in order. A controller of the same shape and policy that gets
+        /// the same events returns the same commands.
         commands: &'a [Command],
     },
-    /// A read or a verification found a blob that could not be made whole.
+    /// A read or a verification found a blob that could not be repaired.
     Unmended {
-        /// Steps until now.
+        /// Steps so far.
         step: u64,
         /// When, since the rack was opened.
         at: Instant,
@@ -50,10 +50,10 @@ pub enum Seen<'a> {
     },
 }
 
-/// Is told what happens, and says whether it wants to hear more.
+/// Receives notifications, and returns whether it wants more.
 pub(crate) type Watcher = Box<dyn FnMut(Seen<'_>) -> bool + Send>;
 
-/// All who watch.
+/// All subscribers.
 #[derive(Default)]
 pub(super) struct Watchers {
     all: Vec<Watcher>,
@@ -61,14 +61,14 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// One more watches, from now on.
+    /// Adds a subscriber and sends it a snapshot.
     pub(super) fn add(&mut self, mut watcher: Watcher, at: Instant, rack: &Snapshot) {
         if watcher(Seen::Scene { step: self.steps, at, rack }) {
             self.all.push(watcher);
         }
     }
 
-    /// These blobs could not be made whole.
+    /// Reports blobs that could not be repaired.
     pub(super) fn unmended(&mut self, at: Instant, blobs: &[UnmendedBlob]) {
         let step = self.steps;
         for UnmendedBlob { group, blob, what } in blobs {
@@ -77,7 +77,7 @@ impl Watchers {
         }
     }
 
-    /// The controller was told something.
+    /// Reports an event of the controller.
     pub(super) fn step(&mut self, at: Instant, event: &Event, commands: &[Command]) {
         self.steps += 1;
         let step = self.steps;

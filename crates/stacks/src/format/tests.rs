@@ -1,4 +1,5 @@
-//! The bytes against docs/formats/stack.md, and what a damaged header or trailer becomes.
+//! Tests the bytes against docs/formats/stack.md, and what a damaged header or trailer is parsed
+//! as.
 
 use expect_test::expect;
 use proptest::prelude::*;
@@ -25,7 +26,7 @@ fn trailer() -> Trailer {
     }
 }
 
-/// Bytes in rows of 16, without those that are zero to their end.
+/// Formats bytes in rows of 16, omitting trailing zeros.
 fn rows(bytes: &[u8]) -> String {
     let rows = bytes.chunks(16).enumerate().filter(|(_, row)| row.iter().any(|&byte| byte != 0));
     rows.map(|(number, row)| format!("{:04x}  {}\n", number * 16, hex::encode(row))).collect()

@@ -1,16 +1,15 @@
-//! Rows of the index: what is written under which key, and how. Docs/formats/rack-index.md has
-//! them.
+//! Rows of the index: which keys and values are written. Docs/formats/rack-index.md specifies them.
 //!
 //! ```text
 //! space      key                            row
 //! rack       "rack"                         RackRow
 //! rack       "sequence"                     the last number given
 //! rack       "start", "ledger"              the latest start; the latest that the ledger knows of
-//! rack       "older"                        a later start that something knew of
+//! rack       "older"                        a later start that the ledger or a disk knew of
 //! objects    key of the object, as it is    ObjectRow
 //! blobs      group, blob id                 BlobRow
 //! begun      blob id, sequence              BegunRow: stacks that are being written
-//! unwanted   group, blob id, sequence       UnwantedRow: stacks to be swept
+//! unwanted   group, blob id, sequence       UnwantedRow: stacks to be garbage-collected
 //! disks      place                          DiskRow
 //! scrub      group                          ScrubRow
 //! totals     group                          TotalsRow
@@ -42,7 +41,7 @@ pub(super) const STARTS: Space = Space::new("starts");
 pub(super) const SPACES: [Space; 10] =
     [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS, SCRUB, TOTALS, ROOMS, STARTS];
 
-/// Which rack an index is of.
+/// The rack that an index belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RackRow {
     /// The rack.
@@ -57,15 +56,15 @@ impl RackRow {
         Self { rack, information, redundancy }
     }
 
-    /// How its blobs are coded.
+    /// Returns the coding of its blobs.
     ///
     /// # Errors
-    /// When the row names a coding that there is none of.
+    /// When the row names a coding that does not exist.
     pub fn coding(&self) -> Result<Coding> {
         Coding::new(self.information, self.redundancy)
     }
 
-    /// An error when it is not this rack's.
+    /// Returns an error if the row is not of this rack and coding.
     pub(super) fn is(&self, rack: RackId, coding: Coding) -> Result<()> {
         if *self == Self::new(rack, coding) {
             return Ok(());
@@ -80,25 +79,25 @@ impl RackRow {
     }
 }
 
-/// What a key names.
+/// An object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectRow {
-    /// Its number among all puts; its entity tag is made of it.
+    /// Sequence number of its put; the entity tag is derived from it.
     pub sequence: u64,
     /// When it was put, in milliseconds since 1970.
     pub modified_ms: u64,
     /// Its bytes.
     pub length: ByteCount,
-    /// What its writer says of it, by names.
+    /// Attributes that its writer supplied.
     pub attributes: Vec<(String, String)>,
-    /// Where they are.
+    /// Where its bytes are.
     pub content: Content,
 }
 
-/// Where an object's bytes are.
+/// Where the bytes of an object are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content {
-    /// Here.
+    /// In this row.
     Inline(Vec<u8>),
     /// In a blob.
     Blob {
@@ -112,29 +111,29 @@ pub enum Content {
 /// A blob and its stacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRow {
-    /// Its number among all puts.
+    /// Sequence number of its put.
     pub sequence: u64,
     /// Its bytes.
     pub length: ByteCount,
     /// CRC-64/NVME of them.
     pub sum: u64,
-    /// Stacks that are enough to read it; all others are redundancy.
+    /// Number of stacks that are enough to read it; all others are redundancy.
     pub information: u8,
-    /// The place of each stack, by its index; none where it is lost and not made anew yet.
+    /// The place of each stack, by index; none if it is lost and not rebuilt yet.
     pub places: Vec<Option<u32>>,
 }
 
 impl BlobRow {
-    /// How it is coded.
+    /// Returns its coding.
     ///
     /// # Errors
-    /// When the row names a coding that there is none of.
+    /// When the row names a coding that does not exist.
     pub fn coding(&self) -> Result<Coding> {
         let redundancy = self.places.len().saturating_sub(usize::from(self.information));
         Coding::new(self.information, u8::try_from(redundancy).unwrap_or(u8::MAX))
     }
 
-    /// The stacks that lie in a place.
+    /// Returns the indices of the stacks that lie in a place.
     #[must_use]
     pub fn indices_in(&self, place: PlaceId) -> Vec<u8> {
         let here = (0..).zip(&self.places).filter(|(_, at)| **at == Some(place.get()));
@@ -146,7 +145,7 @@ impl BlobRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BegunRow {
     pub(super) group: u32,
-    /// Each with its place.
+    /// Index and place of each.
     pub(super) stacks: Vec<(u8, u32)>,
 }
 
@@ -157,7 +156,7 @@ impl BegunRow {
     }
 }
 
-/// Stacks to be swept, each with its place.
+/// Stacks to be garbage-collected, each with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnwantedRow {
     pub(super) stacks: Vec<(u8, u32)>,
@@ -166,28 +165,28 @@ pub(super) struct UnwantedRow {
 /// The disk that was last in a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskRow {
-    /// Which disk, as its own file says.
+    /// Id of the disk, from its identity file.
     pub disk: [u8; 16],
     /// Whether it was given up: nothing on it counts any more.
     pub is_given_up: bool,
 }
 
-/// How far the verification of a group is.
+/// Progress of the verification of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScrubRow {
-    /// Since when it is to be verified, in milliseconds since 1970.
+    /// Since when the group has been scheduled, in milliseconds since 1970.
     pub since_ms: u64,
-    /// When it was last whole verified; none when it never was.
+    /// When it was last fully verified; none if it never was.
     pub whole_ms: Option<u64>,
-    /// The last blob that the one under way came to.
+    /// Cursor of the running verification: the last blob it reached.
     pub after: Option<BlobId>,
-    /// Blobs that something was wrong with and stayed wrong, in the one under way or the last.
+    /// Blobs that the running or last verification found damaged and could not repair.
     pub problems: u64,
-    /// Whether it is to be verified without delay, since a disk of it was given up.
+    /// Whether it is to be verified without delay, because a disk of it was given up.
     pub is_asked: bool,
 }
 
-/// What lies in a group.
+/// Totals of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TotalsRow {
     /// Blobs.
@@ -202,21 +201,21 @@ impl TotalsRow {
         self.bytes += bytes;
     }
 
-    /// Totals that are too small, as of an index that was damaged, end at nothing.
+    /// Saturates at zero, as totals of a damaged index may be too small.
     pub(super) fn remove(&mut self, bytes: ByteCount) {
         self.blobs = self.blobs.saturating_sub(1);
         self.bytes = ByteCount::new(self.bytes.get().saturating_sub(bytes.get()));
     }
 }
 
-/// The room of a disk when it was last looked at.
+/// Space of a disk when it was last queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomRow {
-    /// What could be written.
+    /// Free bytes.
     pub free: ByteCount,
-    /// All of it.
+    /// Total bytes.
     pub total: ByteCount,
-    /// Its file system, by which places are told that share one.
+    /// Id of its file system; places with the same id share one.
     pub file_system: u64,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,

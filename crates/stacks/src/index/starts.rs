@@ -1,4 +1,5 @@
-//! How often a rack was started: by that an older copy of its index, its ledger or a disk is known.
+//! Counts the starts of a rack, to detect an older copy of its index, its ledger or a disk (a
+//! rollback).
 //!
 //! ```text
 //! the index     start = n                          ledger = n            disk 7 = n
@@ -6,11 +7,11 @@
 //! disk 7                                                     start = n
 //! ```
 //!
-//! In this order, each synced before the next. So the ledger and each disk say no less than the
-//! index has of them and, before a start is counted in them, no more than the start before it. One
-//! that says less is an older copy. One that says more has seen a start that the index has not:
-//! then that is the copy. The end of a start is counted as well, of index and ledger. Not known so
-//! is a copy that was made since the latest count.
+//! The writes happen in this order, each synced before the next. So the ledger and each disk have
+//! at least the number that the index has for them and, before a start is counted in them, at most
+//! that of the start before it. A lower number means an older copy. A higher number means that this
+//! start is missing in the index, so the index is the older copy. The end of a start is counted as
+//! well, in index and ledger. A copy made since the latest count is not detected.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ const LEDGER_KEY: &[u8] = b"ledger";
 const OLDER_KEY: &[u8] = b"older";
 
 impl Index {
-    /// The latest start that it knows of, and the latest that the ledger has to know of.
+    /// Returns the latest start, and the latest that the ledger must know of.
     ///
     /// # Errors
     /// Those of the store.
@@ -42,7 +43,7 @@ impl Index {
         Ok((read(START_KEY)?.unwrap_or(0), read(LEDGER_KEY)?.unwrap_or(0)))
     }
 
-    /// The latest start that each disk has to know of.
+    /// Returns the latest start that each disk must know of.
     ///
     /// # Errors
     /// Those of the store.
@@ -51,7 +52,7 @@ impl Index {
         rows.into_iter().map(|(key, start)| Ok((place_of(&key)?, start))).collect()
     }
 
-    /// Begins the next start, and says its number.
+    /// Begins the next start and returns its number.
     ///
     /// # Errors
     /// Those of the store.
@@ -63,7 +64,7 @@ impl Index {
         })
     }
 
-    /// The ledger knows of a start.
+    /// Records that the ledger knows of a start.
     ///
     /// # Errors
     /// Those of the store.
@@ -72,7 +73,7 @@ impl Index {
             .commit_blocking(move |tx| Ok(row::put(tx, RACK, LEDGER_KEY.to_vec(), &start)?))
     }
 
-    /// A disk knows of a start.
+    /// Records that a disk knows of a start.
     ///
     /// # Errors
     /// Those of the store.
@@ -81,8 +82,8 @@ impl Index {
         self.committer.commit_blocking(move |tx| Ok(row::put(tx, STARTS, key, &start)?))
     }
 
-    /// Something knows of a later start: this is an older copy, until all disks were looked
-    /// through. Starts go on from `known`.
+    /// Records that the ledger or a disk knows of a later start: this index is an older copy until
+    /// all disks have been searched. Starts continue from `known`.
     ///
     /// # Errors
     /// Those of the store.
@@ -94,7 +95,7 @@ impl Index {
         })
     }
 
-    /// Whether it is an older copy whose disks were not looked through since.
+    /// Whether this is an older copy, and the disks have not been searched since.
     ///
     /// # Errors
     /// Those of the store.
@@ -102,7 +103,7 @@ impl Index {
         Ok(row::get::<u64>(&*self.store, RACK, OLDER_KEY)?.is_some())
     }
 
-    /// What the disks have is in it again.
+    /// Records that the disks have been searched and the index is complete again.
     ///
     /// # Errors
     /// Those of the store.
@@ -110,8 +111,7 @@ impl Index {
         self.committer.commit_blocking(|tx| Ok(tx.delete(RACK, OLDER_KEY.to_vec())?))
     }
 
-    /// The stacks of a blob are in other places than an older copy says, unless somebody moved them
-    /// meanwhile.
+    /// Corrects the places of a blob's stacks in an older copy, unless its row changed meanwhile.
     ///
     /// # Errors
     /// Those of the store.
@@ -130,7 +130,7 @@ impl Index {
         })
     }
 
-    /// Disks have more of a blob's stacks than one of each: those beside are unwanted.
+    /// Marks duplicate stacks of a blob on other disks as unwanted.
     ///
     /// # Errors
     /// Those of the store.
@@ -152,8 +152,8 @@ impl Index {
         })
     }
 
-    /// Forgets blobs of a group that an older copy names and no disk has, with the keys that name
-    /// them; those that changed meanwhile stay. Says how many it forgot.
+    /// Forgets blobs of a group that are in an older copy but on no disk, with the keys that name
+    /// them. Those that changed meanwhile stay. Returns how many it forgot.
     ///
     /// # Errors
     /// Those of the store.
@@ -189,7 +189,7 @@ impl Index {
                 Ok(())
             })?;
         }
-        // Those that no key names any more.
+        // Blobs that no key names any more.
         forgotten += crate::format::bytes(gone.len());
         for (blob, was) in gone {
             self.committer.commit_blocking(move |tx| forget_if(tx, (group, blob), &was))?;
@@ -198,7 +198,7 @@ impl Index {
     }
 }
 
-/// Removes the row of a blob if it is still this one.
+/// Removes the row of a blob if it is unchanged.
 fn forget_if(
     tx: &mut Transaction<'_>,
     (group, blob): (GroupId, BlobId),

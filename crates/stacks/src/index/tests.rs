@@ -1,4 +1,4 @@
-//! The index over a store in memory: what keys name, what becomes unwanted, and what stays.
+//! Tests the index over an in-memory store: what keys name, what becomes unwanted, and what stays.
 
 mod doubt;
 
@@ -287,7 +287,7 @@ fn totals_are_those_of_the_blobs_and_are_counted_anew_where_there_are_none() {
     let expected = TotalsRow { blobs: 3, bytes: ByteCount::new(15_000) };
     assert_eq!(index.totals(GROUP).unwrap(), expected);
     assert_eq!(index.blobs(GROUP, None).unwrap().len(), 3);
-    // An index of before has none.
+    // An index of an older version has none.
     let forget =
         |tx: &mut Transaction<'_>| -> Result<()> { Ok(tx.delete(TOTALS, group_key(GROUP))?) };
     index.committer.commit_blocking(forget).unwrap();

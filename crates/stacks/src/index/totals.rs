@@ -1,4 +1,4 @@
-//! What lies in each group, and the room of its disks: for a status that wakes nobody.
+//! Totals of each group and space of its disks, for a status that spins up no disk.
 
 use fulgurite_catalog::row::{self, rows_in};
 use fulgurite_catalog::{KeyRange, Transaction};
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::limits::INDEX_PAGE_MAX;
 
 impl Index {
-    /// The room of the disks that were ever looked at.
+    /// Returns the space of all disks that were ever queried.
     ///
     /// # Errors
     /// Those of the store.
@@ -19,7 +19,7 @@ impl Index {
         rows.into_iter().map(|(key, row)| Ok((place_of(&key)?, row))).collect()
     }
 
-    /// Remembers the room of disks.
+    /// Records the space of disks.
     ///
     /// # Errors
     /// Those of the store.
@@ -32,7 +32,7 @@ impl Index {
         })
     }
 
-    /// What lies in a group.
+    /// Returns the totals of a group.
     ///
     /// # Errors
     /// Those of the store.
@@ -40,8 +40,8 @@ impl Index {
         Ok(row::get(&*self.store, TOTALS, &group_key(group))?.unwrap_or_default())
     }
 
-    /// Counts what lies in groups of which that is not known: an index of before has no totals.
-    /// Nobody may write meanwhile.
+    /// Counts the totals of groups that have none, as in an index of an older version. Must not run
+    /// concurrently with writes.
     ///
     /// # Errors
     /// Those of the store.
@@ -73,7 +73,7 @@ impl Index {
     }
 }
 
-/// Counts a blob of a group, or does not any more.
+/// Changes the totals of a group when a blob is added or removed.
 pub(super) fn change_totals(
     tx: &mut Transaction<'_>,
     group: GroupId,

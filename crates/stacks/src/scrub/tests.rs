@@ -1,11 +1,11 @@
-//! The schedule of verifications, by a clock of days that the tests turn.
+//! Tests the verification schedule with a manual clock that counts days.
 
 use proptest::prelude::*;
 
 use super::*;
 
 const DAY_MS: u64 = 86_400_000;
-/// When the racks of these tests were made.
+/// When the racks of these tests were created.
 const MADE: u64 = 1000 * DAY_MS;
 
 fn day(days: u64) -> UnixTime {
@@ -20,7 +20,7 @@ fn blob(number: u8) -> BlobId {
     BlobId::from_bytes([number; 16])
 }
 
-/// Groups in two classes, after each other, with what the index had.
+/// Creates the schedule of groups that alternate between two classes, from rows of the index.
 fn scrubs(rows: impl IntoIterator<Item = ScrubRow>) -> Scrubs {
     let groups = (0..).zip(rows).map(|(number, row)| (group(number), number % 2, row));
     Scrubs::new(ScrubPolicy::default(), groups)
@@ -96,8 +96,8 @@ fn a_clock_that_is_set_back_puts_off_by_one_interval_and_no_more() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever spins, and however often pieces fail: no group is older than its interval when a
-    /// day is enough for a piece and a group has at most three of them.
+    /// Whatever spins, and however often pieces fail, no group exceeds its interval, provided that
+    /// a day is enough for a piece and a group has at most three of them.
     #[test]
     fn each_group_is_verified_once_in_each_interval(
         count in 1_u32..12, seed in any::<u64>(), fails in 0_u64..4,
@@ -106,7 +106,7 @@ proptest! {
         let mut stream = fulgurite_units::Seed::new(seed).stream();
         let mut pieces = [0; 12];
         let mut whole_at = [MADE; 12];
-        // Some hours of each day, for half a year.
+        // A few hours of each day, for half a year.
         for hour in 0..180 * 24 {
             let now = UnixTime::from_millis(MADE + hour * 3_600_000);
             let spins: Vec<bool> = (0..count).map(|_| stream.below(50) == 0).collect();

@@ -1,4 +1,4 @@
-//! A stack as it is read: who it is first, then its fragments, each against its sum.
+//! Reads a stack: first its identity, then its fragments, each verified by its checksum.
 
 use super::ReadAt;
 use crate::Fault;
@@ -6,7 +6,7 @@ use crate::format::{
     HEADER_ALIGN, Header, SUM_BYTES, Stripes, TRAILER_BYTES, Trailer, bytes, fragment_sum,
 };
 
-/// Reads one stack that is whole as far as its ends say.
+/// Reads one stack whose header, trailer and length are consistent.
 #[derive(Debug)]
 pub struct StackReader<R> {
     source: R,
@@ -17,44 +17,44 @@ pub struct StackReader<R> {
 }
 
 impl<R: ReadAt> StackReader<R> {
-    /// Says that a stack's ends are read soon: told to all stacks of a blob before the first is
-    /// opened, their disks look for them side by side, and not one after the other.
+    /// Prefetches the ends of a stack. Calling this for all stacks of a blob before the first is
+    /// opened lets their disks seek in parallel.
     pub fn announce(source: &R) {
-        // A source that cannot tell how long it is says so when it is opened.
+        // An unknown length is an error when the stack is opened.
         let Ok(have) = source.bytes() else { return };
         let end = bytes(TRAILER_BYTES).min(have);
         source.will_need(have - end, end);
         source.will_need(0, have.min(bytes(HEADER_ALIGN)));
     }
 
-    /// Says that the fragment of a stripe is read next.
+    /// Prefetches the fragment of a stripe.
     pub fn will_need(&self, stripe: u64) {
         let (at, bytes) = self.place_of(stripe);
         self.source.will_need(at, bytes);
     }
 
-    /// Whether that waits until its disk has read it.
+    /// Whether the prefetch would block until the disk has read it.
     #[must_use]
     pub fn waits_for(&self, stripe: u64) -> bool {
         let (at, bytes) = self.place_of(stripe);
         self.source.waits_for(at, bytes)
     }
 
-    /// Where the fragment of a stripe begins, and how long it is with its sum.
+    /// Returns where the fragment of a stripe begins, and its length including the checksum.
     fn place_of(&self, stripe: u64) -> (u64, u64) {
         let length = self.stripes.fragment_bytes(stripe) + SUM_BYTES;
         (self.header_bytes + self.stripes.offset(stripe), bytes(length))
     }
 
-    /// Opens a stack by what it says of itself.
+    /// Opens a stack by its header and trailer.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn open(source: R) -> Result<Self, Fault> {
         let have = source.bytes()?;
         let mut header = vec![0; HEADER_ALIGN];
         if have < bytes(HEADER_ALIGN) {
-            // As much as there is of it: an empty file was begun, anything else is no stack.
+            // An empty file was begun; any other short file is no stack.
             return Err(if have == 0 { Fault::Unfinished } else { Fault::NoStack });
         }
         source.read_exact_at(&mut header, 0)?;
@@ -79,19 +79,19 @@ impl<R: ReadAt> StackReader<R> {
         Ok(Self { source, header, header_bytes: bytes(length), trailer, stripes })
     }
 
-    /// What it says of itself.
+    /// Its header.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What it says at its end.
+    /// Its trailer.
     #[must_use]
     pub const fn trailer(&self) -> &Trailer {
         &self.trailer
     }
 
-    /// How its blob falls into stripes.
+    /// How its blob is divided into stripes.
     #[must_use]
     pub const fn stripes(&self) -> Stripes {
         self.stripes
@@ -100,7 +100,7 @@ impl<R: ReadAt> StackReader<R> {
     /// Reads the fragment of stripe `stripe` into `fragment`, which has its length.
     ///
     /// # Errors
-    /// What is wrong with it; then `fragment` holds nothing of use.
+    /// The fault; then the content of `fragment` is undefined.
     pub fn fragment(&self, stripe: u64, fragment: &mut [u8]) -> Result<(), Fault> {
         assert_eq!(fragment.len(), self.stripes.fragment_bytes(stripe), "room for the fragment");
         let (at, _) = self.place_of(stripe);

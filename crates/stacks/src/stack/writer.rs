@@ -1,10 +1,10 @@
-//! A stack as it is written: header, fragments, trailer, sync.
+//! Writes a stack: header, fragments, trailer, sync.
 
 use super::Sink;
 use crate::format::{Header, SUM_BYTES, Trailer, fragment_sum};
 use crate::{Fault, Result};
 
-/// Writes one stack. Without [`Self::finish`] it stays one that was never finished.
+/// Writes one stack. Without [`Self::finish`] it has no trailer and counts as unfinished.
 #[derive(Debug)]
 pub struct StackWriter<S> {
     sink: S,
@@ -16,8 +16,8 @@ impl<S: Sink> StackWriter<S> {
     /// Begins a stack.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`](crate::StacksError::Invalid) for an entry that is too long; in the
-    /// second place those of the file.
+    /// [`StacksError::Invalid`](crate::StacksError::Invalid) for an entry that is too long; the
+    /// inner result has the faults of the file.
     pub fn begin(mut sink: S, header: Header) -> Result<Result<Self, Fault>> {
         let bytes = header.encode()?;
         Ok(sink.write_all(&bytes).map(|()| Self { sink, header, stripes: 0 }))
@@ -42,7 +42,7 @@ impl<S: Sink> StackWriter<S> {
         Ok(())
     }
 
-    /// Ends the stack. It is not synced yet, so that all stacks of a blob may be at once.
+    /// Ends the stack without syncing it, so that all stacks of a blob can be synced in parallel.
     ///
     /// # Errors
     /// Those of the file.

@@ -1,4 +1,4 @@
-//! Which rack disks say they are of, when there is no index that knows it.
+//! Asks the disks which rack they belong to, when no index knows it.
 
 use fulgurite_disks::{Backend, Cause, DisksError, Guard, LedgerFile, PlaceId, Power, Wake};
 use fulgurite_units::{Duration, RackId};
@@ -8,12 +8,12 @@ use crate::work::read_identity;
 use crate::{Result, StacksError};
 
 impl RackStore {
-    /// Asks disks which rack they are of, one after the other, until one says it; none when none
-    /// does. Each is woken for it, and put down again. Simulated disks are not waited for.
+    /// Asks one disk after the other which rack it belongs to, until one answers; none if none
+    /// does. Each is spun up for this and down again. Simulated delays are skipped.
     ///
     /// # Errors
-    /// When the ledger cannot be written, without which no disk is woken. A disk that does not come
-    /// up or says nothing is passed over.
+    /// When the ledger cannot be written; no disk is spun up without it. A disk that does not come
+    /// up or has no identity is skipped.
     pub fn identify(options: &RackOptions) -> Result<Option<RackId>> {
         let directory = &options.directory;
         std::fs::create_dir_all(directory).map_err(StacksError::io("make", directory))?;
@@ -47,7 +47,7 @@ fn ask(backend: &dyn Backend, guard: &Guard, place: PlaceId) -> Result<Option<Ra
     }
 }
 
-/// Puts a disk down, however far it came.
+/// Spins down a disk from whatever state it reached.
 fn put_down(backend: &dyn Backend, guard: &Guard, place: PlaceId) {
     let down = || -> Result<(), DisksError> {
         if guard.power(place) == Some(Power::Active) {

@@ -1,5 +1,5 @@
-//! Blobs that reads found stacks lost of: each is mended once, and one that cannot be mended is
-//! tried again later and later, but for ever.
+//! Read repair: blobs that reads found damaged. Each is repaired once. If that fails it is retried
+//! with exponential backoff, without end.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,20 +8,20 @@ use fulgurite_units::{BlobId, Duration, Instant};
 
 use crate::limits::{MEND_REST, MEND_REST_MAX, MENDS_KEPT_MAX};
 
-/// When each may be tried again.
+/// When the repair of each blob may be retried.
 #[derive(Debug, Default)]
 pub(super) struct Mends(Mutex<BTreeMap<BlobId, Tried>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Tried {
-    /// Times that it was tried in vain.
+    /// Number of failed attempts.
     times: u32,
-    /// None while it is under way.
+    /// None while it is running.
     until: Option<Instant>,
 }
 
 impl Mends {
-    /// Whether a blob is to be mended now; it is taken to be under way then.
+    /// Whether a blob is to be repaired now. If so, it is marked as running.
     pub(super) fn begin(&self, blob: BlobId, now: Instant) -> bool {
         let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let rests = |tried: &Tried| tried.until.is_none_or(|until| now < until);
@@ -33,7 +33,7 @@ impl Mends {
         if tried.len() >= MENDS_KEPT_MAX {
             tried.retain(|_, known| rests(known));
             if tried.len() >= MENDS_KEPT_MAX {
-                // So many are in trouble that a verification has to find them all.
+                // With so many failures, a verification has to find them all.
                 return false;
             }
         }
@@ -41,13 +41,13 @@ impl Mends {
         true
     }
 
-    /// How many were tried in vain, and were not mended since.
+    /// Returns the number of blobs whose repair failed and has not succeeded since.
     pub(super) fn in_vain(&self) -> u64 {
         let tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         crate::format::bytes(tried.values().filter(|known| known.times > 0).count())
     }
 
-    /// It ended: well, or it is to rest.
+    /// Records the end of a repair: the blob is done, or backs off.
     pub(super) fn end(&self, blob: BlobId, is_well: bool, now: Instant) {
         let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if is_well {

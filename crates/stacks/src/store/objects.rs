@@ -1,7 +1,7 @@
-//! The rack as a store of objects: `object_store`'s trait over the index and the blobs.
+//! The rack as an object store: implements the trait of `object_store` over the index and the
+//! blobs.
 //!
-//! What is asked of names alone (head, list, delete, what is small) is the index's, and wakes no
-//! disk.
+//! Head, list, delete and small objects need only the index, and spin up no disk.
 
 use std::fmt;
 use std::ops::Range;
@@ -123,8 +123,8 @@ impl ObjectStore for RackStore {
         let length = row.length.get();
         let source = match &row.content {
             Content::Inline(bytes) => Source::memory([Bytes::from(bytes.clone())]),
-            // Bytes of their own: a copy outlives what it was made of, and is found on the disks by
-            // its name.
+            // The copy gets a blob of its own: it outlives the original, and can be recovered from
+            // the disks by its own name.
             Content::Blob { .. } => self.staged(from, row, length).await?,
         };
         let put = self.inner().put(to.as_ref(), source, length, named, mode);
@@ -133,7 +133,7 @@ impl ObjectStore for RackStore {
 }
 
 impl RackStore {
-    /// The bytes `range` of an object.
+    /// Returns the bytes `range` of an object.
     async fn body(
         &self,
         location: &Path,
@@ -152,7 +152,7 @@ impl RackStore {
                 let body = Body::begin(inner, key, group, blob, range, asked);
                 let of = location.clone();
                 let mut body = body.map_err(|error| told(&of, error))?;
-                // What is refused is refused before anything is given.
+                // An error at the start is returned before any bytes are.
                 let first = body.next().await;
                 let first = first.transpose().map_err(|error| told(&of, error))?;
                 let first = stream::iter(first.map(Ok));
@@ -162,7 +162,7 @@ impl RackStore {
         }
     }
 
-    /// The whole of an object in a staged file.
+    /// Reads a whole object into staged files.
     async fn staged(&self, location: &Path, row: ObjectRow, length: u64) -> Answer<Source> {
         let mut body = self.body(location, row, 0..length, (Kind::Read, None)).await?;
         let (mut waiting, mut held) = (Vec::new(), 0);

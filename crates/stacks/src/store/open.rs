@@ -1,4 +1,4 @@
-//! A rack is made, and opened.
+//! Creates and opens racks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,24 +25,24 @@ use crate::work::{
 };
 use crate::{Result, StacksError};
 
-/// Where the index is, in the directory of a rack.
+/// Folder of the index, in the directory of a rack.
 const INDEX: &str = "index";
 
-/// A rack that is made, and not only opened.
+/// How a rack is created, rather than only opened.
 #[derive(Clone, Copy, Debug)]
 enum New {
-    /// A new one; one that is there already goes on.
+    /// A new rack with this id; an existing one is completed.
     Init(RackId),
-    /// This one, whose index was lost.
+    /// An existing rack with this id, whose index was lost.
     Adopt(RackId),
 }
 
-/// Draws 16 bytes that nobody can guess: ids are made of them.
+/// Draws 16 unpredictable bytes for an id.
 #[derive(Clone)]
 pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
 
 impl Entropy {
-    /// What draws them.
+    /// Wraps a source of random bytes.
     #[must_use]
     pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
         Self(Arc::new(draw))
@@ -59,38 +59,37 @@ impl std::fmt::Debug for Entropy {
     }
 }
 
-/// What a rack is opened with.
+/// Options for opening a rack.
 #[derive(Debug)]
 pub struct RackOptions {
-    /// Where its index, its ledger and what is staged are: a disk that does not sleep.
+    /// Directory of its index, its ledger and staged files, on a disk that is always on.
     pub directory: PathBuf,
-    /// What it is made of.
+    /// Its shape: disks, groups and code.
     pub shape: Shape,
-    /// How its controller decides.
+    /// Policy of its controller.
     pub policy: Policy,
-    /// Where the disk of each place has its files.
+    /// Root directory of each place's disk.
     pub roots: BTreeMap<PlaceId, PathBuf>,
-    /// What turns the disks.
+    /// Controls the disks.
     pub backend: Arc<dyn Backend>,
     /// The one clock.
     pub clock: Clock,
-    /// What ids are made of.
+    /// Source of ids.
     pub entropy: Entropy,
     /// How often each group is verified.
     pub scrub: ScrubPolicy,
-    /// Spin-ups that a disk is rated for over its life, if that is known: who comes near it is
-    /// named.
+    /// Spin-ups that a disk is rated for over its life, if known. Disks that come near it are
+    /// reported.
     pub rated_spin_ups: Option<u64>,
-    /// Where the process may be killed, for tests.
+    /// Fail point at which the process is killed, for tests.
     pub fail: FailPoints,
-    /// Faults of disks that tests want.
+    /// Injected faults of disks, for tests.
     pub injected: Injected,
 }
 
 impl RackStore {
-    /// Makes a rack: its index, and a file on each disk that says whose it is. Done already where
-    /// it is; what was cut short goes on. Disks that are somebody else's are named, and stay as
-    /// they are.
+    /// Creates a rack: its index, and an identity file on each disk. Idempotent; completes a
+    /// creation that was cut short. Disks that belong to another rack are reported and not changed.
     ///
     /// # Errors
     /// [`StacksError::WrongDisk`] for those, and all of [`Self::open`].
@@ -102,16 +101,16 @@ impl RackStore {
             if refused.is_empty() {
                 return Ok(store);
             }
-            // Whoever tries again finds nobody there.
+            // Frees the rack, so that a retry can open it.
             store.stop();
             Err(StacksError::WrongDisk { what: refused.join("; ") })
         })
     }
 
-    /// Makes a new index for the disks of a rack whose index was lost. What lies on them is found
-    /// by [`Self::recover`]; their files say which rack they are of. Disks that do not come up, or
-    /// are somebody else's, are named in the log and in the status, and stay as they are: the
-    /// others go on without them.
+    /// Creates a new index for the disks of a rack whose index was lost. [`Self::recover`] then
+    /// finds what is on them; their files name the rack. Disks that do not come up or belong to
+    /// another rack are reported in the log and the status and not changed; the rack works without
+    /// them.
     ///
     /// # Errors
     /// [`StacksError::WrongDisk`] when no disk can be taken, [`StacksError::Invalid`] when there is
@@ -131,20 +130,19 @@ impl RackStore {
         })
     }
 
-    /// Opens a rack that was made. No disk is touched before something is asked of it.
+    /// Opens an existing rack. No disk is accessed before the first request.
     ///
     /// # Errors
-    /// When there is none, another program has it open, or the shape is not the one it was made
-    /// with.
+    /// When there is none, another program has it open, or it was created with another shape.
     pub fn open(options: RackOptions) -> Result<Self> {
         Self::start(options, None)
     }
 
-    /// Whether the index in `directory` has the id of its rack. Without one, no disk is that
-    /// rack's: the making of one was cut short, or there is none.
+    /// Whether the index in `directory` has the id of its rack. If not, no disk belongs to it: its
+    /// creation was cut short, or there is no rack.
     ///
     /// # Errors
-    /// When the index cannot be opened, as when another program has it.
+    /// When the index cannot be opened, for example because another program has it open.
     pub fn is_begun(directory: &Path) -> Result<bool> {
         let path = directory.join(INDEX);
         if !path.try_exists().map_err(StacksError::io("look for", &path))? {
@@ -153,8 +151,8 @@ impl RackStore {
         on_own_thread(|| Ok(Index::open(&path)?.rack()?.is_some()))
     }
 
-    /// Opens what is there, or with `new` makes it. On a thread of its own: whoever calls it may be
-    /// one that must not wait for the committer, as those of asynchronous code.
+    /// Opens an existing rack, or creates it if `new` is given. Runs on a thread of its own, as the
+    /// caller may be async code that must not block on the committer.
     fn start(options: RackOptions, new: Option<New>) -> Result<Self> {
         on_own_thread(|| Self::begin(options, new))
     }
@@ -232,8 +230,8 @@ impl RackStore {
         })))
     }
 
-    /// Makes the disks of all groups that are no rack's yet this one's. Says how many are the
-    /// rack's then, and what is wrong with the others.
+    /// Initializes the new disks of all groups. Returns how many disks belong to the rack then, and
+    /// the failures of the others.
     async fn init_groups(&self) -> Result<(usize, Vec<String>)> {
         let mut waiting = Vec::new();
         for &group in &self.inner().groups {
@@ -251,7 +249,7 @@ impl RackStore {
         Ok((self.inner().shop.places.count_known(), refused))
     }
 
-    /// Disks that are not the rack's yet, each with what is wrong with it.
+    /// Returns the failures of the disks that do not belong to the rack yet.
     pub(super) async fn not_taken(&self) -> Result<Vec<String>> {
         let groups = self.status().await?.groups;
         let disks = groups.into_iter().flat_map(|group| group.disks);
@@ -263,7 +261,7 @@ impl RackStore {
         Ok(told.collect())
     }
 
-    /// Has the new disks of a group made the rack's.
+    /// Submits the initialization of a group's new disks.
     pub(super) fn init_group(&self, group: GroupId) -> Result<oneshot::Receiver<Result<usize>>> {
         let (send, made) = oneshot::channel();
         let inner = Arc::clone(self.inner());
@@ -279,13 +277,13 @@ impl RackStore {
     }
 }
 
-/// Runs what waits for the committer where nothing else waits.
+/// Runs a call that blocks on the committer on a thread of its own.
 fn on_own_thread<T: Send>(open: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let opened = std::thread::scope(|scope| scope.spawn(open).join());
     opened.map_err(|_| StacksError::Internal { what: "opening the rack panicked".to_owned() })?
 }
 
-/// Opens the ledger of wakes, or begins one where it is damaged.
+/// Opens the ledger of spin-ups, or begins a new one if it is damaged.
 fn open_ledger(directory: &Path) -> Result<LedgerFile> {
     let (ledger, reloaded) = LedgerFile::open_or_set_aside(&directory.join("ledger"))?;
     if let Some((aside, problem)) = &reloaded.set_aside {
@@ -300,7 +298,7 @@ fn open_ledger(directory: &Path) -> Result<LedgerFile> {
     Ok(ledger)
 }
 
-/// The controller goes on with what the disks were woken in the last day.
+/// Restores the spin-ups of the last day into the controller, for its budgets.
 fn remember(rack: &mut Rack, ledger: &LedgerFile, clock: &Clock) {
     let now = clock.now();
     for (place, totals) in ledger.ledger().places() {
@@ -309,13 +307,13 @@ fn remember(rack: &mut Rack, ledger: &LedgerFile, clock: &Clock) {
     }
 }
 
-/// The coding that a shape says.
+/// Returns the coding for a shape's code.
 fn coding(code: Code) -> Result<Coding> {
     let part = |count: u32| u8::try_from(count).unwrap_or(u8::MAX);
     Coding::new(part(code.data), part(code.redundancy))
 }
 
-/// When each group is verified next, by what the index has of it.
+/// Creates the verification schedule from the rows of the index.
 fn scrubs(
     shop: &Shop,
     assignment: &Assignment,
@@ -329,7 +327,7 @@ fn scrubs(
     Ok(Scrubs::new(policy, known))
 }
 
-/// The index of a rack that there is, or a new one; and which rack it is.
+/// Opens the index of an existing rack or creates one. Returns it with the rack's id.
 fn open_index(
     (directory, fail): (&Path, &FailPoints),
     new: Option<New>,
@@ -357,7 +355,7 @@ fn open_index(
     Ok((rack, index))
 }
 
-/// The guard with all places, each with a directory that no other has.
+/// Creates the guard with all places, and checks that no two share a directory.
 fn guarded(
     options: &RackOptions,
     assignment: &Assignment,
@@ -395,7 +393,7 @@ fn all_sets(assignment: &Assignment) -> Vec<Vec<PlaceId>> {
     assignment.groups().flat_map(|group| assignment.sets(group).to_vec()).collect()
 }
 
-/// Stacks spread evenly over the sets of a group, those with the most room first.
+/// Spreads stacks evenly over the sets of a group, preferring disks with the most free space.
 #[derive(Debug)]
 struct BySets {
     code: Code,
@@ -410,8 +408,8 @@ impl Choose for BySets {
         if taken.is_empty() && count == usize::try_from(self.code.width()).unwrap_or(usize::MAX) {
             return self.whole(&here, rooms);
         }
-        // A few stacks: each to the set that has the fewest of the blob, and there to the most
-        // room.
+        // For a few stacks: each goes to the set with the fewest stacks of the blob, and there to
+        // the disk with the most free space.
         let mut chosen: Vec<PlaceId> = Vec::new();
         while chosen.len() < count {
             let held = |set: &Vec<PlaceId>| {

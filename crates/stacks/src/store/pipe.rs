@@ -1,15 +1,14 @@
-//! From a worker that reads a blob to whoever asked for it: a few stripes, and no longer than the
-//! client keeps up.
+//! A bounded pipe from the worker that reads a blob to the client, with back-pressure and a stall
+//! timeout.
 //!
 //! ```text
 //! worker: give --> | stripe | stripe | --> next: client
 //!            |                                |
-//!            '- no room for too long: parked  '- parked: the rest is asked for again
+//!            '- full for too long: parked     '- parked: the rest is requested again
 //! ```
 //!
-//! A client that does not take what it asked for must not keep a group spinning, and others waiting
-//! for it: after [`PATIENCE`] the worker leaves, and the rest is an
-//! operation of its own when the client comes back.
+//! A stalled client must not keep a group spinning while others wait for it. After [`PATIENCE`] the
+//! worker leaves, and the rest becomes a new operation when the client comes back.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -22,11 +21,11 @@ use fulgurite_units::Clock;
 use crate::limits::{PATIENCE, PIPE_STRIPES_MAX};
 use crate::{Result, StacksError};
 
-/// What both ends have.
+/// State shared by both ends.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is room, or nobody takes any more.
+    /// Signaled when there is room, or the client is gone.
     room: Condvar,
 }
 
@@ -41,11 +40,11 @@ struct State {
 /// How a worker ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// All is given.
+    /// All bytes were sent.
     Done,
-    /// The client was too slow; the rest has to be asked for.
+    /// The client was too slow; the rest has to be requested again.
     Parked,
-    /// Too few stacks of those that were looked at can be used; others may be.
+    /// Too few of the stacks that were read can be used; others may help.
     Short,
     /// It failed.
     Failed(StacksError),
@@ -57,7 +56,8 @@ impl Shared {
     }
 }
 
-/// The worker's end. Dropped without an end, it says that the rack is stopping.
+/// The worker's end. If it is dropped without an end, the client gets an error that the rack is
+/// stopping.
 #[derive(Debug)]
 pub(super) struct Giver {
     shared: Arc<Shared>,
@@ -68,10 +68,10 @@ pub(super) struct Giver {
 #[derive(Debug)]
 pub(super) struct Taker(Arc<Shared>);
 
-/// A pipe with nothing in it.
+/// Creates an empty pipe.
 pub(super) fn pipe(clock: &Clock) -> (Giver, Taker) {
     let shared = Arc::new(Shared::default());
-    // Whoever turns the hands of a clock lets time pass for those that wait as well.
+    // Advancing a manual clock must wake blocked workers too.
     let listener = Arc::downgrade(&shared);
     clock.listen(move || {
         if let Some(shared) = listener.upgrade() {
@@ -82,7 +82,7 @@ pub(super) fn pipe(clock: &Clock) -> (Giver, Taker) {
 }
 
 impl Giver {
-    /// Gives bytes on; breaks when nobody takes them any more, or not in time.
+    /// Sends bytes. Breaks when the client is gone or does not take them in time.
     pub(super) fn give(&self, bytes: Bytes) -> ControlFlow<End> {
         let until = self.clock.passed() + PATIENCE;
         let mut state = self.shared.lock();
@@ -109,7 +109,7 @@ impl Giver {
         ControlFlow::Continue(())
     }
 
-    /// Says how it ended.
+    /// Reports how the worker ended.
     pub(super) fn end(self, end: End) {
         let mut state = self.shared.lock();
         state.end = Some(end);
@@ -133,21 +133,21 @@ fn wake(state: &mut State) {
     }
 }
 
-/// What the client meets next.
+/// What the client receives next.
 #[derive(Debug)]
 pub(super) enum Next {
     /// Bytes.
     Bytes(Bytes),
     /// The end.
     End,
-    /// The rest has to be asked for.
+    /// The rest has to be requested again.
     Parked,
-    /// The rest has to be asked for, of all stacks.
+    /// The rest has to be requested again, from all stacks.
     Short,
 }
 
 impl Taker {
-    /// The next bytes, in the order they were given.
+    /// Polls for the next bytes, in order.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Next>> {
         let mut state = self.0.lock();
         if let Some(bytes) = state.waiting.pop_front() {

@@ -1,10 +1,10 @@
-//! How far a verification or a rebuild is, for whoever waits for it.
+//! Progress of a verification or a rebuild, for whoever waits for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_units::ByteCount;
 
-/// Bytes of blobs that were looked at, of how many.
+/// Bytes of blobs done, and their total.
 #[derive(Debug, Default)]
 pub struct RepairProgress {
     done: AtomicU64,
@@ -12,7 +12,7 @@ pub struct RepairProgress {
 }
 
 impl RepairProgress {
-    /// So many are done, of so many; none of none before that is known.
+    /// Returns the bytes done and the total; both are zero until the total is known.
     #[must_use]
     pub fn bytes(&self) -> (ByteCount, ByteCount) {
         let read = |count: &AtomicU64| ByteCount::new(count.load(Ordering::Relaxed));

@@ -1,6 +1,5 @@
-//! The bytes of a blob as a stream: an operation of the rack for them, and one more for the rest
-//! whenever the client was too slow for it, or the stacks whose disks were woken were not enough
-//! after all.
+//! The bytes of a blob as a stream. One operation of the rack reads them. Another reads the rest
+//! whenever the client was too slow, or the stacks of the spun-up disks were not enough after all.
 
 use std::ops::{ControlFlow, Range};
 use std::pin::Pin;
@@ -19,24 +18,24 @@ use crate::driver::{Kind, Needs, Task};
 use crate::work::read;
 use crate::{Result, StacksError};
 
-/// Bytes of a blob that somebody reads.
+/// A stream of the bytes of a blob.
 #[derive(Debug)]
 pub(super) struct Body {
     inner: Arc<Inner>,
     key: String,
     group: GroupId,
     blob: BlobId,
-    /// What is left.
+    /// The range that is left.
     range: Range<u64>,
-    /// Whether a client reads or who wrote it, and by when it is wanted.
+    /// The kind of read, by a client or a read-back by the writer, and its deadline.
     asked: (Kind, Option<UnixTime>),
     taker: Option<Taker>,
-    /// Few disks were not enough: what is left is asked for with all of them.
+    /// The needed disks were not enough: the rest is read from all of them.
     is_suspicious: bool,
 }
 
 impl Body {
-    /// Asks for the bytes `range`.
+    /// Requests the bytes `range`.
     pub(super) fn begin(
         inner: Arc<Inner>,
         key: &str,
@@ -52,7 +51,7 @@ impl Body {
         Ok(body)
     }
 
-    /// Asks for what is left.
+    /// Requests the rest.
     fn ask(&mut self) -> Result<()> {
         let needs = self.needs()?;
         let has_spared = needs.is_some();
@@ -63,7 +62,7 @@ impl Body {
         let work = move |ready: Result<&crate::work::Group>| {
             let mut end = End::Done;
             let given = ready.and_then(|ready| {
-                // Where it is now: stacks may have been made anew since it was asked for.
+                // Looked up now, as stacks may have been rebuilt elsewhere since the request.
                 let row = inner.index().blob(group, blob)?;
                 let row = row.ok_or_else(|| StacksError::NotFound { key: key.clone() })?;
                 let mut take = |bytes: Bytes| match giver.give(bytes) {
@@ -84,7 +83,8 @@ impl Body {
                 }
                 Err(error) if has_spared && error.has_asleep() => giver.end(End::Short),
                 Err(error) => {
-                    // Beyond its redundancy: it is tried again, and counted meanwhile.
+                    // Damaged beyond its redundancy: a repair is tried, and the blob counts as
+                    // damaged until it succeeds.
                     if let StacksError::TooFewStacks { lost, .. } = &error {
                         inner.suspect(group, blob, lost);
                     }
@@ -103,7 +103,7 @@ impl Body {
         })
     }
 
-    /// The disks that are enough, where no more are read than that; none for all there are.
+    /// Returns the disks that are enough, if no more are to be read; none for all there are.
     fn needs(&self) -> Result<Option<Needs>> {
         if self.is_suspicious || self.inner.shop().reads == How::All {
             return Ok(None);

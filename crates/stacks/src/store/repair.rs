@@ -1,5 +1,5 @@
-//! What an operator asks of a rack: look at everything, make a disk's stacks anew, take another
-//! disk, find again what a lost index knew.
+//! Operator commands: verify everything, rebuild a disk's stacks, replace a disk, and recover what
+//! a lost index knew.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ use crate::limits::REPAIR_BLOBS_MAX;
 use crate::work::{Found, Group, find, group_name, mend};
 use crate::{Result, StacksError};
 
-/// What was looked at and made anew.
+/// Result of a verification or a rebuild.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Blobs that were read whole.
     pub blobs: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Stacks that something was wrong with.
+    /// Faulty stacks.
     pub lost: u64,
-    /// Those that were made anew.
+    /// Stacks that were rebuilt.
     pub made: u64,
-    /// What could not be read, or not be made anew, in words.
+    /// Descriptions of what could not be read or rebuilt.
     pub problems: Vec<String>,
 }
 
 impl Report {
-    /// This and another.
+    /// Adds another report to this one.
     #[must_use]
     fn and(mut self, other: Self) -> Self {
         self.blobs += other.blobs;
@@ -45,19 +45,18 @@ impl Report {
 }
 
 impl RackStore {
-    /// Reads every blob whole from all of its stacks, group after group, and makes anew what is
-    /// lost.
+    /// Reads every blob from all of its stacks, group after group, and rebuilds lost stacks.
     ///
     /// # Errors
-    /// When it is stopping. What is wrong with blobs is in the report.
+    /// When it is stopping. Failures of blobs are in the report.
     pub async fn verify(&self) -> Result<Report> {
         self.verify_telling(&RepairProgress::default()).await
     }
 
-    /// The same, telling how far it is.
+    /// Like [`Self::verify`], reporting progress.
     ///
     /// # Errors
-    /// As of [`Self::verify`].
+    /// As for [`Self::verify`].
     pub fn verify_telling<'a>(
         &'a self,
         progress: &'a RepairProgress,
@@ -82,8 +81,8 @@ impl RackStore {
         })
     }
 
-    /// Gives up the disk of a place, for good, and makes all stacks that it had anew on the others
-    /// of its group. Clients are served meanwhile.
+    /// Gives up the disk of a place for good, and rebuilds all of its stacks on the other disks of
+    /// its group. Clients are served meanwhile.
     ///
     /// # Errors
     /// When there is no such place, or it is stopping.
@@ -91,10 +90,10 @@ impl RackStore {
         self.rebuild_telling(place, &RepairProgress::default()).await
     }
 
-    /// The same, telling how far it is.
+    /// Like [`Self::rebuild`], reporting progress.
     ///
     /// # Errors
-    /// As of [`Self::rebuild`].
+    /// As for [`Self::rebuild`].
     pub fn rebuild_telling<'a>(
         &'a self,
         place: PlaceId,
@@ -106,7 +105,7 @@ impl RackStore {
             let disk =
                 known.into_iter().find(|(at, _)| *at == place).map_or([0; 16], |(_, row)| row.disk);
             let row = DiskRow { disk, is_given_up: true };
-            // A start that comes between goes on with it.
+            // If the rack is restarted in between, the verification continues the rebuild.
             self.in_index(move |index| index.ask_to_scrub(group, true)).await?;
             self.keep(place, row).await?;
             self.inner().shop.fail.pass("rack-given-up");
@@ -117,26 +116,26 @@ impl RackStore {
             if is_over && report.problems.is_empty() {
                 self.in_index(move |index| index.ask_to_scrub(group, false)).await?;
             } else {
-                // What is left of it is tried again, without anybody who asks.
+                // The rest is retried by a verification that needs no request.
                 self.inner().driver.verified(group, None)?;
             }
             Ok(report)
         })
     }
 
-    /// Takes the new, empty disk that is in a place, and makes the stacks anew that the old one
-    /// had. A disk that says that it is somebody's is named, and stays as it is.
+    /// Takes the new, empty disk in a place, and rebuilds the stacks of the old one. A disk that
+    /// belongs to another rack is reported and not changed.
     ///
     /// # Errors
-    /// [`StacksError::WrongDisk`] for such a one, when there is no such place, or it is stopping.
+    /// [`StacksError::WrongDisk`] for such a disk, when there is no such place, or it is stopping.
     pub async fn replace(&self, place: PlaceId) -> Result<Report> {
         self.replace_telling(place, &RepairProgress::default()).await
     }
 
-    /// The same, telling how far it is.
+    /// Like [`Self::replace`], reporting progress.
     ///
     /// # Errors
-    /// As of [`Self::replace`].
+    /// As for [`Self::replace`].
     pub fn replace_telling<'a>(
         &'a self,
         place: PlaceId,
@@ -163,11 +162,11 @@ impl RackStore {
         })
     }
 
-    /// Looks through all disks for blobs that the index does not know, as when it was lost, and
-    /// takes them up. What was deleted and not swept yet comes back with them.
+    /// Searches all disks for blobs that are missing in the index, for example after it was lost,
+    /// and adds them. Deleted blobs that were not garbage-collected yet come back.
     ///
     /// # Errors
-    /// When it is stopping. What is wrong with disks and stacks is in the report.
+    /// When it is stopping. Failures of disks and stacks are in the report.
     pub fn recover(&self) -> BoxFuture<'_, Result<Found>> {
         Box::pin(async move {
             let mut all = Found::default();
@@ -199,7 +198,7 @@ impl RackStore {
         })
     }
 
-    /// The last wakes, the latest first: who woke which disks.
+    /// Returns the last spin-ups, newest first: which disks, and why.
     ///
     /// # Errors
     /// When it is stopping.
@@ -219,7 +218,7 @@ impl RackStore {
         Ok(())
     }
 
-    /// Bytes of the blobs of a group that `which` says.
+    /// Returns the total bytes of the blobs of a group selected by `which`.
     fn bytes_of(&self, group: GroupId, which: impl Fn(&BlobRow) -> bool) -> Result<ByteCount> {
         let (mut bytes, mut after) = (ByteCount::ZERO, None);
         loop {
@@ -231,7 +230,7 @@ impl RackStore {
         }
     }
 
-    /// Has something written in the index, by a thread that may wait for it.
+    /// Writes to the index on a thread that may block.
     async fn in_index<T: Send + 'static>(
         &self,
         write: impl FnOnce(&Index) -> Result<T> + Send + 'static,
@@ -241,8 +240,8 @@ impl RackStore {
         written.await.map_err(|error| StacksError::Internal { what: error.to_string() })?
     }
 
-    /// Mends the blobs of a group that `which` says, a few an operation. Says whether it came to
-    /// the last.
+    /// Repairs the blobs of a group selected by `which`, a few per operation. Returns whether it
+    /// got to the last.
     async fn repair(
         &self,
         group: GroupId,
@@ -281,7 +280,7 @@ impl RackStore {
         }
     }
 
-    /// Has something done in a group and waits for what came of it.
+    /// Runs an operation in a group and returns its result.
     async fn ask<T: Send + 'static>(
         &self,
         group: GroupId,

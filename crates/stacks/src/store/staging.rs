@@ -1,8 +1,8 @@
-//! Bytes on their way to a blob: in memory when whoever brings them has them there, else in files
-//! of a folder beside the index, for a group must not spin while a client thinks (Pelican, OSDI
-//! 2014, section 3: writes are staged in a higher tier).
+//! Bytes on their way to a blob: in memory if the caller has them there, else in staged files of a
+//! folder beside the index. A group must not spin while a client thinks (Pelican, OSDI 2014,
+//! section 3: writes are staged in a higher tier).
 //!
-//! What is in the folder when a rack is opened is of uploads that nobody goes on with, and goes.
+//! Files left in the folder when a rack is opened belong to abandoned uploads and are removed.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Write as _};
@@ -14,18 +14,18 @@ use bytes::Bytes;
 
 use crate::{Result, StacksError};
 
-/// The folder.
+/// The staging folder.
 #[derive(Debug)]
 pub(super) struct Staging {
     folder: PathBuf,
     next: AtomicU64,
 }
 
-/// A file in it, which goes with the last that has it.
+/// A file in it, removed when its last reference is dropped.
 #[derive(Debug)]
 pub(super) struct Staged(PathBuf);
 
-/// One after the other, all bytes of an object.
+/// The bytes of an object, as parts in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source(Vec<Part>);
 
@@ -36,7 +36,7 @@ enum Part {
 }
 
 impl Staging {
-    /// The folder, empty.
+    /// Empties or creates the folder.
     pub(super) fn open(folder: PathBuf) -> Result<Self> {
         if let Err(error) = fs::remove_dir_all(&folder)
             && error.kind() != io::ErrorKind::NotFound
@@ -47,7 +47,7 @@ impl Staging {
         Ok(Self { folder, next: AtomicU64::new(0) })
     }
 
-    /// A new file with these bytes.
+    /// Creates a file with these bytes.
     pub(super) fn stage(&self, pieces: impl IntoIterator<Item = Bytes>) -> Result<Arc<Staged>> {
         let (mut file, staged) = self.begin()?;
         for piece in pieces {
@@ -56,7 +56,7 @@ impl Staging {
         Ok(staged)
     }
 
-    /// A new file with nothing in it.
+    /// Creates an empty file.
     pub(super) fn begin(&self) -> Result<(File, Arc<Staged>)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number}.staged"));
@@ -73,29 +73,29 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // If it stays it goes when the rack is opened next.
+        // On failure it is removed when the rack is opened next.
         let _ = fs::remove_file(&self.0);
     }
 }
 
 impl Source {
-    /// These pieces, one after the other.
+    /// Creates a source from pieces in memory, in order.
     pub(super) fn memory(pieces: impl IntoIterator<Item = Bytes>) -> Self {
         Self(pieces.into_iter().map(Part::Memory).collect())
     }
 
-    /// These files, one after the other.
+    /// Creates a source from files, in order.
     pub(super) fn staged(files: impl IntoIterator<Item = Arc<Staged>>) -> Self {
         Self(files.into_iter().map(Part::Staged).collect())
     }
 
-    /// Reads it from the beginning; that can be done again.
+    /// Opens it for reading from the beginning; may be called repeatedly.
     pub(super) fn open(&self) -> Box<dyn Read + Send> {
         Box::new(Reading { parts: self.0.clone().into_iter(), now: Box::new(io::empty()) })
     }
 }
 
-/// A source that is being read, a part after the other.
+/// Reads a source part by part.
 struct Reading {
     parts: std::vec::IntoIter<Part>,
     now: Box<dyn Read + Send>,

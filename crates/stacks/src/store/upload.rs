@@ -1,4 +1,5 @@
-//! An upload in parts: each in a staged file, and one blob of all of them when it is complete.
+//! A multipart upload: each part becomes a staged file, and completion writes one blob of all
+//! parts.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::StacksError;
 use crate::format::bytes;
 use crate::index::Mode;
 
-/// An upload that is under way.
+/// A multipart upload in progress.
 #[derive(Debug)]
 pub(super) struct Upload {
     inner: Arc<Inner>,
@@ -48,7 +49,7 @@ impl MultipartUpload for Upload {
         async move {
             let file = inner.stage(payload.into_iter().collect()).await;
             let file = file.map_err(|error| told(&location, error))?;
-            // Nobody has the upload any more: then the file goes as well.
+            // If the upload was dropped, the file goes with it.
             let _ = send.send(file);
             Ok(())
         }

@@ -1,11 +1,11 @@
-//! Files in memory that fail when they are told to.
+//! In-memory files with injected failures.
 
 use std::sync::{Arc, Mutex};
 
 use crate::Fault;
 use crate::stack::Sink;
 
-/// A file that can be looked at while it is written.
+/// A file whose content can be inspected while it is written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File(Arc<Mutex<Content>>);
 
@@ -13,25 +13,25 @@ pub(super) struct File(Arc<Mutex<Content>>);
 struct Content {
     bytes: Vec<u8>,
     synced: usize,
-    /// Bytes that fit.
+    /// Capacity in bytes.
     room: Option<usize>,
     sync_fails: bool,
 }
 
 impl File {
-    /// A file on a disk that is full after so many bytes.
+    /// Creates a file on a disk that is full after this many bytes.
     pub(super) fn failing_after(bytes: usize) -> Self {
         let file = Self::default();
         file.0.lock().unwrap().room = Some(bytes);
         file
     }
 
-    /// Has each sync fail.
+    /// Makes each sync fail.
     pub(super) fn fail_sync(&self) {
         self.0.lock().unwrap().sync_fails = true;
     }
 
-    /// What would be left after a power cut.
+    /// Returns what would be left after a power cut.
     pub(super) fn synced(&self) -> Vec<u8> {
         let content = self.0.lock().unwrap();
         content.bytes[..content.synced].to_vec()
@@ -58,7 +58,7 @@ impl Sink for File {
     }
 }
 
-/// Bytes that look random and repeat for a seed.
+/// Returns pseudo-random bytes, the same for the same seed.
 pub(super) fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     fulgurite_units::Seed::new(seed).stream().fill(&mut bytes);

@@ -1,9 +1,9 @@
-//! Stacks of version 1, byte by byte: what the writer makes is what `tests/fixtures/stacks-1.txt`
-//! has, from which a reader that knows nothing but docs/formats/stack.md is tested as well
-//! (`tests/e2e/test_stack_reader.py`). `UPDATE_EXPECT=1` writes the file anew.
+//! Golden stacks of version 1, byte by byte: the writer's output must equal
+//! `tests/fixtures/stacks-1.txt`. The same file tests a reader that knows nothing but
+//! docs/formats/stack.md (`tests/e2e/test_stack_reader.py`). `UPDATE_EXPECT=1` rewrites it.
 //!
-//! A line with a path begins a file. The others are its bytes in hexadecimal: as they come, or
-//! `byte*count` for what repeats.
+//! A line with a path begins a file. The other lines are its bytes in hexadecimal: literal, or
+//! `byte*count` for a run.
 
 use std::fmt::Write as _;
 
@@ -15,16 +15,15 @@ use super::write;
 use crate::format::{Coding, FRAGMENT_BYTES, Header};
 use crate::stack::file_name;
 
-/// Bytes that repeat so often are told by their number.
+/// Shortest run that is written as a count.
 const RUN_MIN: usize = 8;
-/// Words of a line at most.
+/// Maximum number of words on a line.
 const LINE_WORDS: usize = 10;
 
-/// A blob's number, its coding, its bytes.
+/// Returns the number, the coding and the bytes of each blob.
 fn blobs() -> [(u8, Coding, Vec<u8>); 3] {
     let coding = |k, r| Coding::new(k, r).unwrap();
-    // The last of its two stripes cannot be cut evenly, and what repeats ends nowhere where
-    // fragments do.
+    // The last of its two stripes does not divide evenly, and no run ends at a fragment boundary.
     let length = 3 * FRAGMENT_BYTES + 100_001;
     let long = noise(1, length / 700 + 1).into_iter().flat_map(|byte| [byte; 700]).take(length);
     [
@@ -34,7 +33,7 @@ fn blobs() -> [(u8, Coding, Vec<u8>); 3] {
     ]
 }
 
-/// Bytes as text: what repeats as `byte*count`.
+/// Formats bytes as text, with runs as `byte*count`.
 fn text(bytes: &[u8]) -> String {
     let (mut words, mut literal) = (Vec::new(), String::new());
     for run in bytes.chunk_by(|a, b| a == b) {

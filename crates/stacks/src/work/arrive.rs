@@ -1,5 +1,4 @@
-//! A disk that was just mounted: is it the one that belongs there? And a disk that is made the
-//! rack's.
+//! Identifies a disk that was just mounted, and initializes a new one.
 
 use fulgurite_disks::PlaceId;
 use fulgurite_units::error_chain;
@@ -14,18 +13,18 @@ use crate::Fault;
 use crate::index::DiskRow;
 use crate::{Result, StacksError};
 
-/// What a disk is that was let in.
+/// What a disk was identified as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// The one that belongs there.
     Known,
-    /// The one that belongs there, and an older copy of it: what was written since is not on it.
+    /// The one that belongs there, but an older copy of it: later writes are missing.
     Older,
-    /// One that is no rack's yet.
+    /// One that belongs to no rack yet.
     New,
 }
 
-/// Looks which disk it is.
+/// Identifies the disk of a place.
 ///
 /// # Errors
 /// What it is instead; nothing on it was changed.
@@ -41,10 +40,10 @@ pub fn arrive(shop: &Shop, place: PlaceId) -> Result<Arrival, Fault> {
             match mend_identity(&lease, &expected) {
                 Ok(false) => {}
                 Ok(true) => tracing::warn!(%place, "{DISK_FILE} is made anew from its copy"),
-                // It is who it is; the next time tries again.
+                // The disk is the right one; the next arrival tries again.
                 Err(fault) => tracing::warn!(%place, "{DISK_FILE} has no second copy: {fault}"),
             }
-            // Without it only the room is not known.
+            // On failure only its space is unknown.
             let _ = shop.look_for_room(place);
             Ok(count_disk(shop, place, &lease))
         }
@@ -58,10 +57,10 @@ pub fn arrive(shop: &Shop, place: PlaceId) -> Result<Arrival, Fault> {
     }
 }
 
-/// Makes the new disks of a group the rack's, each with an id of its own. Says how many.
+/// Initializes the new disks of a group, each with an id of its own. Returns how many.
 ///
 /// # Errors
-/// [`StacksError::WrongDisk`] for one that is somebody's, and those of the index.
+/// [`StacksError::WrongDisk`] for a disk that belongs to another rack, and those of the index.
 pub fn initialize(shop: &Shop, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Result<usize> {
     let mut refused = Vec::new();
     for &place in &group.new {
@@ -71,7 +70,7 @@ pub fn initialize(shop: &Shop, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Re
                 let row = DiskRow { disk, is_given_up: false };
                 shop.index.set_disk(place, row.clone())?;
                 shop.places.set_disk(place, Some(row));
-                // Without it only the room is not known.
+                // On failure only its space is unknown.
                 let _ = shop.look_for_room(place);
                 if let Ok(lease) = shop.guard.enter(place) {
                     count_disk(shop, place, &lease);
@@ -86,7 +85,8 @@ pub fn initialize(shop: &Shop, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Re
     }
 }
 
-/// The id that the disk has then: one that was made and not noted keeps its own.
+/// Initializes a disk and returns its id. A disk that was initialized but not recorded keeps its
+/// id.
 fn make(shop: &Shop, group: &Group, place: PlaceId, disk: [u8; 16]) -> Result<[u8; 16], Fault> {
     let lease = shop.guard.enter(place).map_err(|error| fault(&error))?;
     lease.prepare().map_err(|error| fault(&error))?;

@@ -1,9 +1,10 @@
-//! What lies on the disks of a group, for an index that was lost.
+//! Searches the disks of a group for the content of a lost index.
 //!
-//! Each stack says its blob, its index, its key and its sequence, so that a blob with enough stacks
-//! is found whole. One with fewer is told, and left as it is. What was deleted and not swept yet
-//! is found too: the index alone knew that. Of an index that is an older copy stacks are where the
-//! disks say, and a blob that no disk has is gone: it was deleted, or another put under its key.
+//! Each stack holds its blob id, index, key and sequence, so a blob with enough stacks can be
+//! recovered. One with fewer is reported and left as it is. Deleted blobs that were not
+//! garbage-collected yet come back, because only the index knew of the deletion. If the index is an
+//! older copy, stacks are where the disks say, and a blob on no disk is gone: it was deleted, or
+//! its key was overwritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,33 +18,34 @@ use crate::index::{BlobRow, Object, Whole};
 use crate::stack::{StackReader, parse_file_name};
 use crate::{Fault, Result};
 
-/// What was found.
+/// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Found {
-    /// Blobs that the index has now and did not have.
+    /// Blobs added to the index.
     pub blobs: u64,
-    /// Blobs whose key names a later one, or that the index had.
+    /// Blobs that the index had, or whose key names a newer one.
     pub known: u64,
-    /// Blobs that an older copy of the index had and no disk has: they were deleted or overwritten
-    /// since, and the index has them no more.
+    /// Blobs that an older copy of the index had but no disk has. They were deleted or overwritten
+    /// since, and are removed from the index.
     #[serde(default)]
     pub gone: u64,
-    /// What could not be used, in words.
+    /// Descriptions of what could not be used.
     pub problems: Vec<String>,
 }
 
-/// What the stacks of one blob say.
+/// What the stacks of one blob say about it.
 struct Heard {
     coding: Coding,
     trailer: Trailer,
     entry: Vec<u8>,
     places: BTreeMap<u8, PlaceId>,
-    /// The same stacks on other disks, as of one that was given up after an index was copied.
+    /// Duplicates of these stacks on other disks, for example on a disk that was given up after the
+    /// index was copied.
     spare: Vec<(u8, PlaceId)>,
 }
 
 impl Heard {
-    /// Has the stacks that a row names be those that count, where disks have them.
+    /// Prefers the stacks that a row names over their duplicates.
     fn prefer(&mut self, row: &BlobRow) {
         for (index, place) in &mut self.spare {
             let known = row.places.get(usize::from(*index)).copied().flatten();
@@ -56,15 +58,15 @@ impl Heard {
     }
 }
 
-/// Looks through the disks of a group, and takes up into the index what it does not have.
+/// Searches the disks of a group, and adds to the index what is missing in it.
 ///
 /// # Errors
-/// Those of the index. What is wrong with disks and stacks is among the problems.
+/// Those of the index. Failures of disks and stacks are in `problems`.
 pub fn find(shop: &Shop, group: &Group) -> Result<Found> {
     let mut found = Found::default();
     let mut heard: BTreeMap<BlobId, Heard> = BTreeMap::new();
     let is_older = shop.starts.is_index_older();
-    // Before the disks: what is put meanwhile is on all of them before it is in the index.
+    // Read before the disks: a blob put meanwhile reaches the disks before the index.
     let known = if is_older { known(shop, group)? } else { BTreeMap::new() };
     let mut named = BTreeSet::new();
     for &place in &group.usable {
@@ -81,7 +83,7 @@ pub fn find(shop: &Shop, group: &Group) -> Result<Found> {
     }
     if is_older {
         correct(shop, group, &known, &mut heard)?;
-        // Only if no disk can have them: one that was given up counts as none.
+        // Only if every disk was searched, except those that were given up.
         let is_looked_at = found.problems.is_empty() && group.asleep.is_empty();
         if is_looked_at && shop.all_are_usable(group) {
             let gone = known.into_iter().filter(|(blob, _)| !named.contains(blob)).collect();
@@ -94,7 +96,7 @@ pub fn find(shop: &Shop, group: &Group) -> Result<Found> {
     Ok(found)
 }
 
-/// The blobs of a group as the index has them.
+/// Returns the blobs of a group in the index.
 fn known(shop: &Shop, group: &Group) -> Result<BTreeMap<BlobId, BlobRow>> {
     let mut known = BTreeMap::new();
     loop {
@@ -107,7 +109,7 @@ fn known(shop: &Shop, group: &Group) -> Result<BTreeMap<BlobId, BlobRow>> {
     }
 }
 
-/// Makes what an older copy of the index says of a group's blobs what the disks say.
+/// Corrects the rows of a group's blobs in an older copy of the index from what the disks say.
 fn correct(
     shop: &Shop,
     group: &Group,
@@ -117,7 +119,7 @@ fn correct(
     for (blob, row) in known {
         let Some(heard) = heard.get_mut(blob) else { continue };
         heard.prefer(row);
-        // What lies on a disk that was not looked at may still be where it was.
+        // A stack on a disk that was not searched may still be where it was.
         let is_left = |at: &u32| !group.usable.contains(&PlaceId::new(*at));
         let places = (0..).zip(&row.places).map(|(index, at)| match heard.places.get(&index) {
             Some(place) => Some(place.get()),

@@ -1,10 +1,10 @@
-//! Which disk it is: a file on each disk that says the rack, the disk and its place.
+//! Identity of a disk: a file on each disk that names the rack, the disk and its place.
 //!
-//! It is read each time a disk was mounted, before anything else of it. A disk of another rack, or
-//! one that was put into another's place, is named and not used; nothing on it is overwritten.
+//! It is read after each mount, before anything else on the disk. A disk of another rack, or in
+//! another disk's place, is reported and not used; nothing on it is overwritten.
 //!
-//! There are two of it, so that the loss of a few hundred bytes is not that of a disk: one that is
-//! lost or damaged is made anew from the other, when that says what belongs there.
+//! The file exists twice, so that losing a few hundred bytes does not mean losing the disk. A lost
+//! or damaged one is rebuilt from the other, if that names the disk that belongs there.
 
 use fulgurite_disks::{GroupId, Lease, PlaceId};
 use fulgurite_units::{RackId, error_chain};
@@ -20,35 +20,35 @@ pub const DISK_FILE: &str = "fulgurite-disk.json";
 /// The name of its copy.
 const DISK_FILE_COPY: &str = "fulgurite-disk.copy.json";
 
-/// What is written in front of it.
+/// Value of the format field.
 const FORMAT: &str = "fulgurite-disk-1";
-/// Bytes of the file at most.
+/// Maximum bytes of the file.
 const DISK_FILE_BYTES_MAX: u64 = 4096;
 
-/// What a disk says of itself.
+/// The identity of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskIdentity {
     format: String,
-    /// The rack that it is of.
+    /// The rack it belongs to.
     pub rack: RackId,
-    /// Its own id, 32 digits; another disk in the same place has another.
+    /// Its own id, 32 hex digits; another disk in the same place has another.
     pub disk: String,
-    /// The place that it belongs to.
+    /// The place it belongs to.
     pub place: PlaceId,
     /// The group of that place.
     pub group: GroupId,
 }
 
 impl DiskIdentity {
-    /// What a new disk is to say.
+    /// Creates the identity of a new disk.
     #[must_use]
     pub fn new(rack: RackId, disk: [u8; 16], place: PlaceId, group: GroupId) -> Self {
         let disk = u128::from_le_bytes(disk);
         Self { format: FORMAT.to_owned(), rack, disk: format!("{disk:032x}"), place, group }
     }
 
-    /// Whether it says this rack and place.
+    /// Whether it names this rack and place.
     pub(super) fn is_of(&self, rack: RackId, place: PlaceId) -> bool {
         (self.rack, self.place) == (rack, place)
     }
@@ -59,18 +59,19 @@ impl DiskIdentity {
     }
 }
 
-/// What the disk says of itself; nothing when it says nothing.
+/// Reads the disk's identity; none if the disk has none.
 pub(crate) fn read_identity(lease: &Lease) -> Result<Option<DiskIdentity>, Fault> {
     let other = || read_one(lease, DISK_FILE_COPY);
     match read_one(lease, DISK_FILE) {
-        // A disk that has nothing has no copy either.
+        // A disk without the first file normally has no copy either.
         Ok(None) => other(),
         Err(damaged @ Fault::Damaged { .. }) => other()?.map(Some).ok_or(damaged),
         found => found,
     }
 }
 
-/// Has both files say what the disk is, after the one or the other did.
+/// Rewrites whichever of the two files does not hold the identity. Returns whether one was
+/// rewritten.
 pub(super) fn mend_identity(lease: &Lease, identity: &DiskIdentity) -> Result<bool, Fault> {
     let mut is_mended = false;
     for name in [DISK_FILE, DISK_FILE_COPY] {
@@ -83,14 +84,14 @@ pub(super) fn mend_identity(lease: &Lease, identity: &DiskIdentity) -> Result<bo
     Ok(is_mended)
 }
 
-/// Writes one of the files, in place of whatever has its name.
+/// Writes one of the two files, replacing any file of that name.
 fn put_one(lease: &Lease, identity: &DiskIdentity, name: &str) -> Result<(), Fault> {
     let text = serde_json::to_vec_pretty(identity)
         .map_err(|error| Fault::Damaged { what: error_chain(&error) })?;
     put_file(lease, &text, name)
 }
 
-/// Writes a small file in the disk's root, whole or not at all.
+/// Writes a small file in the disk's root atomically.
 pub(super) fn put_file(lease: &Lease, text: &[u8], name: &str) -> Result<(), Fault> {
     let io = |error: fulgurite_disks::DisksError| fault(&error);
     let new = format!("{name}.new");
@@ -102,7 +103,7 @@ pub(super) fn put_file(lease: &Lease, text: &[u8], name: &str) -> Result<(), Fau
     lease.sync_folder("").map_err(io)
 }
 
-/// Reads a small file in the disk's root; none when it is not there.
+/// Reads a small file in the disk's root; none if it does not exist.
 pub(super) fn read_file(lease: &Lease, name: &str) -> Result<Option<Vec<u8>>, Fault> {
     let file = match lease.open(name) {
         Ok(file) => file,
@@ -130,13 +131,13 @@ fn read_one(lease: &Lease, name: &str) -> Result<Option<DiskIdentity>, Fault> {
     }
 }
 
-/// Looks whether the disk is the one that belongs here.
+/// Checks that the disk is the one that belongs here.
 ///
 /// # Errors
 /// What it is instead.
 pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(), Fault> {
     let stranger = |what: String| Err(Fault::Stranger { what });
-    // A disk that is another's says so twice: one bit more or less in one of them is damage.
+    // Another rack's disk has two files that say so. If one file is right, the other is damaged.
     if read_one(lease, DISK_FILE_COPY).is_ok_and(|copy| copy.as_ref() == Some(expected)) {
         return match read_one(lease, DISK_FILE) {
             Err(fault @ (Fault::Io { .. } | Fault::Exhausted { .. })) => Err(fault),
@@ -164,8 +165,8 @@ pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(
     Ok(())
 }
 
-/// Makes a disk one of this rack. One that says anything already is refused, but for the same.
-/// Calls `named` when it says so and is not made yet.
+/// Initializes a disk for this rack. A disk with any other identity is refused. Calls `named` once
+/// the identity is written but the disk is not complete yet.
 ///
 /// # Errors
 /// What it is instead, and those of the disk.
@@ -194,7 +195,7 @@ pub(crate) fn write_identity(
     }
     put_one(lease, identity, DISK_FILE)?;
     named();
-    // After its name: a folder without it would be somebody else's.
+    // After the identity: a folder without one would look like another rack's.
     lease.create_folder(STACKS).map_err(io)?;
     lease.sync_folder("").map_err(io)?;
     put_one(lease, identity, DISK_FILE_COPY)

@@ -1,12 +1,12 @@
-//! A blob checked whole, and stacks that are lost made anew.
+//! Verifies a whole blob and rebuilds its lost stacks.
 //!
-//! A stack that is damaged or gone is made anew on its own disk; one whose disk gives errors, on
-//! another of the group (Pelican, OSDI 2014, section 3.3). A file that is whole and somebody
-//! else's is not touched.
+//! A damaged or missing stack is rebuilt on its own disk; if that disk gives errors, on another of
+//! the group (Pelican, OSDI 2014, section 3.3). An intact file that belongs to something else is
+//! not touched.
 //!
-//! A damaged stack has all its other fragments, and may be needed for them: it stays until the one
-//! that takes its name was synced and read back. Only where a disk has no room for both, and the
-//! blob can be read without any that is damaged, does it go before.
+//! The other fragments of a damaged stack may still be needed. It stays until its replacement was
+//! synced and read back. It is removed earlier only if the disk has no space for both, and the blob
+//! can be read without any damaged stack.
 
 use fulgurite_disks::PlaceId;
 use fulgurite_units::{BlobId, ByteCount};
@@ -22,29 +22,28 @@ use crate::index::BlobRow;
 use crate::stack::{StackReader, file_name, new_name};
 use crate::{Fault, Result, StacksError};
 
-/// What was found and done.
+/// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
-    /// Stacks that something was wrong with.
+    /// Faulty stacks.
     pub lost: Vec<LostStack>,
-    /// Those that were made anew, with where they are now.
+    /// Stacks that were rebuilt, with their new places.
     pub made: Vec<(u8, PlaceId)>,
 }
 
 impl Mended {
-    /// Stacks that are still lost.
+    /// Returns the number of stacks that are still lost.
     #[must_use]
     pub fn still_lost(&self) -> usize {
         self.lost.len().saturating_sub(self.made.len())
     }
 }
 
-/// Reads a blob whole from all of its stacks and makes anew what is lost. Nothing when the blob is
-/// gone.
+/// Reads a blob from all of its stacks and rebuilds lost ones. Returns none when the blob is gone.
 ///
 /// # Errors
-/// [`StacksError::TooFewStacks`] when it cannot be read, [`StacksError::Corrupt`] when what its
-/// stacks give is not what was written.
+/// [`StacksError::TooFewStacks`] when it cannot be read, [`StacksError::Corrupt`] when its stacks
+/// yield other bytes than were written.
 pub fn mend(shop: &Shop, group: &Group, blob: BlobId) -> Result<Option<Mended>> {
     let Some(row) = shop.index.blob(group.id, blob)? else { return Ok(None) };
     let mut reader = open(shop, group, blob, &row, (From::Disk, How::All))?;
@@ -97,7 +96,7 @@ pub fn mend(shop: &Shop, group: &Group, blob: BlobId) -> Result<Option<Mended>> 
     Ok(is_left.then_some(Mended { lost, made }))
 }
 
-/// Begins a stack beside the one that it is to be put in place of.
+/// Begins a stack beside the one that it will replace.
 fn begin(
     shop: &Shop,
     group: &Group,
@@ -107,7 +106,7 @@ fn begin(
     may_go: bool,
 ) -> Result<Writing, Fault> {
     let new = new_name(name);
-    // What is left there of a try that was cut short.
+    // Left over from an interrupted attempt.
     shop.remove(place, &new)?;
     let has_room = shop.rooms(group, stack).iter().any(|room| room.place == place);
     if !has_room && may_go {
@@ -116,8 +115,8 @@ fn begin(
     shop.create(place, &new, stack)
 }
 
-/// Where each lost stack is made anew: on its own disk if that can be used, else on one that has
-/// none of the blob.
+/// Chooses where each lost stack is rebuilt: on its own disk if that can be used, else on one that
+/// has no stack of the blob.
 fn choose(
     shop: &Shop,
     group: &Group,
@@ -130,11 +129,12 @@ fn choose(
     let mut homeless = Vec::new();
     for lost in lost {
         let at = row.places.get(usize::from(lost.index)).copied().flatten().map(PlaceId::new);
-        // A disk that is only away has its stacks still.
+        // A disk that is only away still has its stacks.
         if lost.fault.may_pass() && at.is_some_and(|at| !shop.places.is_given_up(at)) {
             continue;
         }
-        // One that gives errors is not trusted with it again: what is on it stays until then.
+        // A disk that gives I/O errors is not used again; the stack on it stays until it is
+        // replaced.
         let is_failing = matches!(lost.fault, Fault::Io { .. });
         let own = at.filter(|place| {
             group.usable.contains(place) && !lost.fault.is_somebodys() && !is_failing
@@ -147,7 +147,7 @@ fn choose(
     let taken: Vec<PlaceId> =
         row.places.iter().flatten().map(|&place| PlaceId::new(place)).collect();
     let mut rooms = shop.rooms(group, stack);
-    // What has the name of one there, and is whole and another, stays.
+    // An intact file of the same name that belongs to something else stays.
     let is_free = |place: PlaceId| {
         homeless.iter().all(|&index| {
             match shop
@@ -165,7 +165,7 @@ fn choose(
     stacks
 }
 
-/// The stacks that read back as they were made.
+/// Returns the rebuilt stacks that read back correctly.
 fn read_back(
     shop: &Shop,
     group: &Group,

@@ -1,5 +1,5 @@
-//! A disk's files as stacks want them: read at any place, written one behind the other. And faults
-//! of disks, as a test wants them.
+//! Adapts the files of a disk for stacks: positional reads and appending writes. Also injects disk
+//! faults for tests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,19 +14,19 @@ use crate::Fault;
 use crate::limits::WRITE_BEHIND_BYTES;
 use crate::stack::{ReadAt, Sink};
 
-/// Faults that disks have because a test says so; none of its own.
+/// Faults that a test injects into disks; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Injected(Arc<Mutex<BTreeMap<PlaceId, Failing>>>);
 
 /// How a disk fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failing {
-    /// It has room for so many more bytes.
+    /// It has space for only this many more bytes.
     Full {
         /// How many.
         after: u64,
     },
-    /// Writes fail when so many more bytes were written.
+    /// Writes fail after this many more bytes.
     Write {
         /// How many.
         after: u64,
@@ -35,13 +35,13 @@ pub enum Failing {
     Sync,
     /// Each read fails.
     Read,
-    /// No name can be changed or removed.
+    /// Renaming and removing fail.
     Name,
-    /// Nothing can be opened, since the process has too much open.
+    /// Opening fails, because the process has too many open files.
     Open,
 }
 
-/// Where the ledger of wakes is among the disks that fail: it is in no place.
+/// Stands for the ledger of spin-ups, which is in no place.
 const LEDGER: PlaceId = PlaceId::new(u32::MAX);
 
 impl Injected {
@@ -49,27 +49,27 @@ impl Injected {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the disk of a place fail from now on.
+    /// Makes the disk of a place fail from now on.
     pub fn fail(&self, place: PlaceId, failing: Failing) {
         self.lock().insert(place, failing);
     }
 
-    /// Has the disk of a place work again.
+    /// Makes the disk of a place work again.
     pub fn mend(&self, place: PlaceId) {
         self.lock().remove(&place);
     }
 
-    /// Has the ledger of wakes fail from now on, or work again.
+    /// Makes the ledger of spin-ups fail from now on, or work again.
     pub fn fail_ledger(&self, is_failing: bool) {
         if is_failing { self.fail(LEDGER, Failing::Sync) } else { self.mend(LEDGER) }
     }
 
-    /// What a test wants to be wrong with the ledger of wakes.
+    /// Returns the fault injected into the ledger of spin-ups.
     pub(crate) fn on_ledger(&self) -> Result<(), Fault> {
         self.on(LEDGER, Failing::Sync)
     }
 
-    /// What is said when nothing can be opened.
+    /// Returns the fault of opening a file, if injected.
     pub(super) fn on_open(&self, place: PlaceId) -> Result<(), Fault> {
         let error = || io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
         match self.lock().get(&place) == Some(&Failing::Open) {
@@ -98,14 +98,14 @@ impl Injected {
     }
 }
 
-/// Whether that is more than is left; nothing is left then.
+/// Takes `bytes` from what is left. Returns whether that was too much; nothing is left then.
 fn spend(left: &mut u64, bytes: u64) -> bool {
     let enough = left.checked_sub(bytes);
     *left = enough.unwrap_or(0);
     enough.is_none()
 }
 
-/// The fault that an error of a disk is.
+/// Maps an error of a disk to a fault.
 pub(crate) fn fault(error: &DisksError) -> Fault {
     if error.is_exhausted() {
         return Fault::Exhausted { what: error_chain(error) };
@@ -117,22 +117,23 @@ pub(crate) fn fault(error: &DisksError) -> Fault {
     }
 }
 
-/// The stack of a disk, open to be read.
+/// A stack open for reading.
 #[derive(Debug)]
 pub(crate) struct Reading {
     file: DiskFile,
     place: PlaceId,
     injected: Injected,
-    /// Of one that is read past the system's memory.
+    /// Window of a file that bypasses the page cache (direct I/O).
     window: Option<Mutex<Window>>,
 }
 
-/// What a stack is read from.
+/// Where a stack is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    /// What the system has of it in memory, or the disk.
+    /// The page cache, or the disk.
     Memory,
-    /// The disk alone, so that it is known to have it; where its file system can do that.
+    /// The disk alone, bypassing the page cache, to prove that the data is on it. Only where the
+    /// file system supports direct I/O.
     Disk,
 }
 
@@ -155,7 +156,7 @@ impl ReadAt for Reading {
             let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
             return window.bring(&self.file, offset, bytes);
         }
-        // Without it the read is only slower; what is wrong with the disk the read says.
+        // Only a hint; a failure of the disk shows up in the read itself.
         let _ = self.file.will_need(offset, bytes);
     }
 
@@ -167,7 +168,7 @@ impl ReadAt for Reading {
     }
 }
 
-/// A stack that is being written to a disk.
+/// A stack being written to a disk.
 #[derive(Debug)]
 pub(crate) struct Writing {
     file: DiskFile,
@@ -175,7 +176,7 @@ pub(crate) struct Writing {
     place: PlaceId,
     injected: Injected,
     at: u64,
-    /// Bytes since the disk was last sent some.
+    /// Bytes written since writeback was last started.
     behind: u64,
 }
 
@@ -188,24 +189,24 @@ impl Sink for Writing {
         self.behind += count;
         if self.behind >= WRITE_BEHIND_BYTES {
             self.behind = 0;
-            // What is not on the disk yet is sent there: it works while the next is coded.
+            // Starts writeback, so that the disk works while the next stripe is encoded.
             self.file.forget().map_err(|error| fault(&error))?;
         }
         Ok(())
     }
 
-    /// The file, and its name in the folder.
+    /// Syncs the file and its directory entry.
     fn sync(&mut self) -> Result<(), Fault> {
         self.injected.on(self.place, Failing::Sync)?;
         self.file.sync().map_err(|error| fault(&error))?;
         self.lease.sync_folder(STACKS).map_err(|error| fault(&error))?;
-        // What is read back comes from the disk.
+        // Drops it from the page cache, so that the read-back comes from the disk.
         self.file.forget().map_err(|error| fault(&error))
     }
 }
 
 impl Shop {
-    /// Opens a stack.
+    /// Opens a stack for reading.
     pub(crate) fn open(&self, place: PlaceId, name: &str, from: From) -> Result<Reading, Fault> {
         self.injected.on_open(place)?;
         let file = self.guard.enter(place).and_then(|lease| match from {
@@ -215,13 +216,13 @@ impl Shop {
         let file = file.map_err(|error| fault(&error))?;
         let window = file.is_direct().then(|| Mutex::new(Window::new()));
         if window.is_none() {
-            // Without it the read is only slower; what is wrong with the disk the read says.
+            // Only a hint; a failure of the disk shows up in the read itself.
             let _ = file.read_in_order();
         }
         Ok(Reading { file, place, injected: self.injected.clone(), window })
     }
 
-    /// Begins a stack of `bytes`, where no file is.
+    /// Creates a stack of `bytes`, where no file exists.
     pub(crate) fn create(
         &self,
         place: PlaceId,
@@ -232,7 +233,7 @@ impl Shop {
         let lease = self.guard.enter(place).map_err(|error| fault(&error))?;
         let mut created = lease.create_new(path(name));
         if created.as_ref().is_err_and(|error| fault(error) == Fault::Missing) {
-            // Somebody removed the folder: the stacks that were in it are lost, the disk is not.
+            // The folder was removed: its stacks are lost, but the disk is not.
             made_again(&lease)?;
             created = lease.create_new(path(name));
         }
@@ -241,8 +242,7 @@ impl Shop {
         Ok(Writing { file, lease, place, injected: self.injected.clone(), at: 0, behind: 0 })
     }
 
-    /// Gives a stack that was written beside its name the name, in place of whatever has it; and
-    /// that is on stable storage then.
+    /// Renames a stack over the old one, and syncs the folder.
     pub(crate) fn put_in_place(&self, place: PlaceId, new: &str, name: &str) -> Result<(), Fault> {
         self.injected.on(place, Failing::Name)?;
         let put = self.guard.enter(place).and_then(|lease| {
@@ -252,14 +252,14 @@ impl Shop {
         put.map_err(|error| fault(&error))
     }
 
-    /// Has the names of a disk's stacks on stable storage.
+    /// Syncs the folder of a disk's stacks, making renames and removals durable.
     pub(crate) fn sync_names(&self, place: PlaceId) -> Result<(), Fault> {
         self.injected.on(place, Failing::Sync)?;
         let synced = self.guard.enter(place).and_then(|lease| lease.sync_folder(STACKS));
         synced.map_err(|error| fault(&error))
     }
 
-    /// Removes a stack's file; done already when there is none.
+    /// Removes a stack's file. Idempotent.
     pub(crate) fn remove(&self, place: PlaceId, name: &str) -> Result<(), Fault> {
         self.injected.on(place, Failing::Name)?;
         let removed = self.guard.enter(place).and_then(|lease| lease.remove(path(name)));
@@ -267,7 +267,7 @@ impl Shop {
     }
 }
 
-/// The folder of stacks, where it is gone.
+/// Recreates the folder of stacks.
 fn made_again(lease: &Lease) -> Result<(), Fault> {
     let made = lease.create_folder(STACKS).and_then(|()| lease.sync_folder(""));
     made.map_err(|error| fault(&error))

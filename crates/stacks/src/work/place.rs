@@ -1,4 +1,4 @@
-//! Where the stacks of a blob go: who is asked, and what with.
+//! Finds space for the stacks of a blob and asks for their placement.
 
 use fulgurite_disks::{PlaceId, Space};
 use fulgurite_units::ByteCount;
@@ -8,24 +8,24 @@ use crate::format::Coding;
 use crate::index::RoomRow;
 use crate::{Result, StacksError};
 
-/// A disk that a stack may go to.
+/// A disk that can take a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Its place.
     pub place: PlaceId,
-    /// What may still be written to it.
+    /// Its free bytes.
     pub free: ByteCount,
 }
 
-/// Chooses places for stacks.
+/// Placement policy for stacks.
 pub trait Choose: Send + Sync + std::fmt::Debug {
-    /// Places for `count` stacks among `rooms`, of a group that `taken` have stacks of the blob in
-    /// already. Fewer when there are not as many.
+    /// Chooses places for `count` stacks among `rooms`. The places in `taken` already have stacks
+    /// of the blob. Returns fewer when there are not enough.
     fn choose(&self, rooms: &[Room], taken: &[PlaceId], count: usize) -> Vec<PlaceId>;
 }
 
 impl Shop {
-    /// The disks of a group that have room for a stack, and what they have.
+    /// Returns the disks of a group that have space for a stack.
     pub(crate) fn rooms(&self, group: &Group, stack: ByteCount) -> Vec<Room> {
         let room = |&place: &PlaceId| {
             let room = self.look_for_room(place).ok()?;
@@ -35,7 +35,7 @@ impl Shop {
         rooms.filter(|room| room.free >= stack).collect()
     }
 
-    /// What room an active disk has; it is remembered for when it sleeps.
+    /// Queries the space of an active disk, and remembers it for when the disk sleeps.
     pub(crate) fn look_for_room(&self, place: PlaceId) -> fulgurite_disks::Result<RoomRow> {
         let space = self.guard.enter(place)?.space()?;
         let Space { free, total, file_system } = space;
@@ -44,7 +44,7 @@ impl Shop {
         Ok(room)
     }
 
-    /// Places for all stacks of a blob.
+    /// Chooses places for all stacks of a blob.
     pub(crate) fn places(
         &self,
         group: &Group,

@@ -1,5 +1,5 @@
-//! A blob to whoever asked for it, stripe by stripe: from all of its stacks, so that each is
-//! checked, or from as many as are enough, where the others' disks may sleep on.
+//! Reads a blob for a client, stripe by stripe: from all of its stacks, so that each is checked, or
+//! from as many as are enough, so that the other disks may stay spun down.
 
 use std::ops::{ControlFlow, Range};
 
@@ -16,13 +16,12 @@ use crate::index::BlobRow;
 use crate::stack::file_name;
 use crate::{Fault, Result, StacksError};
 
-/// Reads the bytes `range` of a blob and gives them to `take`, a stripe's at a time, until it has
-/// enough. Returns the stacks that something is wrong with, which are to be mended; those on disks
-/// that were not woken are none of them.
+/// Reads the bytes `range` of a blob and passes them to `take`, stripe by stripe, until it breaks.
+/// Returns the faulty stacks, which are to be repaired; stacks on disks that were not spun up are
+/// not among them.
 ///
 /// # Errors
-/// [`StacksError::TooFewStacks`] when too few can be used; what
-/// was given before is right all the same.
+/// [`StacksError::TooFewStacks`] when too few can be used; bytes passed before that are correct.
 pub fn read(
     shop: &Shop,
     group: &Group,
@@ -41,7 +40,7 @@ pub fn read(
         let all = reader.stripes().data_bytes(stripe);
         let until = usize::try_from(end - stripe * whole).unwrap_or(usize::MAX).min(all);
         let now = if until - within < all / 2 {
-            // A stripe is not to be kept in memory for a little of it.
+            // Copied, so that a small part does not keep a whole stripe in memory.
             Bytes::copy_from_slice(&reader.stripe(stripe)?[within..until])
         } else {
             reader.take_stripe(stripe)?.slice(within..until)
@@ -56,7 +55,7 @@ pub fn read(
     Ok(lost)
 }
 
-/// Opens a blob where its row says, as many of its stacks as can be.
+/// Opens as many of a blob's stacks as possible, where its row says.
 pub(super) fn open(
     shop: &Shop,
     group: &Group,
@@ -67,7 +66,7 @@ pub(super) fn open(
     open_named(shop, group, blob, row, way, &|index| file_name(blob, index))
 }
 
-/// The same, with stacks under these names.
+/// Like `open`, with other file names of the stacks.
 pub(super) fn open_named(
     shop: &Shop,
     group: &Group,
@@ -81,7 +80,7 @@ pub(super) fn open_named(
             return Located { disk: "no disk".to_owned(), source: Err(Fault::Missing) };
         };
         let disk = disk_name(place);
-        // Not let to it when it is another disk than the one that belongs there.
+        // A disk that is not the right one is never opened.
         let source = match group.usable.contains(&place) {
             true => shop.open(place, &name(index), from),
             false if group.asleep.contains(&place) => Err(Fault::Asleep),
@@ -98,7 +97,7 @@ pub(super) fn open_named(
     if (length, sequence, sum) == (row.length, row.sequence, row.sum) {
         return Ok(reader);
     }
-    // All agree, and on something else: what was asked for is another blob.
+    // The stacks agree with each other but not with the index: this is another blob.
     let what = format!("its stacks are of put {sequence}, and the index says {}", row.sequence);
     Err(StacksError::Corrupt { blob, group: group.name(), what })
 }

@@ -1,5 +1,5 @@
-//! A piece of a group's verification: some blobs read whole from all of their stacks, what is lost
-//! of them made anew, what nobody wants swept; and where it ended, for the next piece.
+//! One piece of a group's verification (scrub): reads some blobs from all of their stacks, rebuilds
+//! lost stacks, garbage-collects, and records the cursor for the next piece.
 
 use fulgurite_units::BlobId;
 
@@ -9,7 +9,7 @@ use crate::limits::REPAIR_BLOBS_MAX;
 use crate::scrub::Piece;
 use crate::{Result, StacksError};
 
-/// The blobs of a piece, behind the one that the last ended at.
+/// Returns the blobs of a piece, from behind the cursor.
 ///
 /// # Errors
 /// Those of the index.
@@ -21,12 +21,11 @@ pub(crate) fn piece_of(
     shop.index.blobs_up_to(group, after, REPAIR_BLOBS_MAX)
 }
 
-/// Verifies a piece. What is wrong with its blobs is logged and counted: a later one finds it
-/// again.
+/// Verifies a piece. Damaged blobs are logged and counted; a later piece finds them again.
 ///
 /// # Errors
-/// Those of the index, and [`StacksError::Busy`] when disks of the group are not there that may
-/// come back: what lies on them would not be looked at.
+/// Those of the index, and [`StacksError::Busy`] when the process is out of file handles or memory,
+/// as stacks would be left unverified.
 pub(crate) fn scrub(
     shop: &Shop,
     group: &Group,

@@ -1,7 +1,7 @@
-//! Which start a rack is at, and which one each disk knows of.
+//! The current start of a rack, and the start that each disk knows of.
 //!
-//! A disk says it in a file of its own beside the one that says whose it is. It is written when the
-//! disk first comes up in a start, before anything else is.
+//! A disk keeps this number in a file beside its identity file. It is written when the disk first
+//! comes up after a start, before anything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,11 +16,11 @@ use super::{Arrival, Shop, disk_name};
 use crate::index::Index;
 use crate::{Fault, Result};
 
-/// The file of a disk that says which start it knows of.
+/// File of a disk that holds the latest start it knows of.
 pub(super) const START_FILE: &str = "fulgurite-start.json";
 const FORMAT: &str = "fulgurite-start-1";
 
-/// What is to be done about an index that is an older copy.
+/// Advice for the operator when the index is an older copy.
 const REMEDY: &str = "bring the newer copy back while nobody serves it, or run `fulgurite rack \
                       recover`, which takes up what was put since and forgets what is gone; until \
                       then nothing is swept";
@@ -32,25 +32,25 @@ struct StartFile {
     start: StartCount,
 }
 
-/// The start that a rack is at.
+/// The current start of a rack.
 #[derive(Debug, Default)]
 pub struct Starts {
     number: AtomicU64,
-    /// The index is an older copy whose disks were not looked through since.
+    /// Whether the index is an older copy, and the disks have not been searched since.
     is_older: AtomicBool,
-    /// What each disk has to know of.
+    /// The start that each disk must know of.
     disks: Mutex<BTreeMap<PlaceId, u64>>,
-    /// Disks that came up since the start.
+    /// Disks that recorded this start.
     counted: Mutex<BTreeSet<PlaceId>>,
-    /// Places whose disk, or one before it, was told of this start.
+    /// Places whose disk, or an earlier one there, was to record this start.
     told: Mutex<BTreeSet<PlaceId>>,
 }
 
 impl Starts {
-    /// Begins a start: compares what index and ledger know of, and counts it in both.
+    /// Begins a start: compares the numbers of index and ledger, and counts it in both.
     ///
     /// # Errors
-    /// Those of the index. A ledger that cannot be written is told, and counted the next time.
+    /// Those of the index. A ledger that cannot be written is logged, and counted the next time.
     pub fn begin(index: &Index, ledger: &mut LedgerFile) -> Result<Self> {
         let (known, of_ledger) = index.starts()?;
         let said = ledger.ledger().start();
@@ -78,18 +78,18 @@ impl Starts {
         })
     }
 
-    /// Whether the index is an older copy: what it says of stacks may be wrong.
+    /// Whether the index is an older copy, so that it may be wrong about stacks.
     #[must_use]
     pub fn is_index_older(&self) -> bool {
         self.is_older.load(Ordering::SeqCst)
     }
 
-    /// All disks were looked through for what the index lacks.
+    /// Records that all disks were searched for what the index lacked.
     pub(crate) fn recovered(&self) {
         self.is_older.store(false, Ordering::SeqCst);
     }
 
-    /// Another disk is in a place.
+    /// Records that another disk is in a place.
     pub(crate) fn forget(&self, place: PlaceId) {
         lock(&self.disks).remove(&place);
         lock(&self.counted).remove(&place);
@@ -109,7 +109,7 @@ pub(crate) fn count(index: &Index, ledger: &mut LedgerFile) -> Result<u64> {
     Ok(start)
 }
 
-/// A disk came up: compares what it knows of with the index, and has it know of this start.
+/// Compares the start that a disk knows of with the index, and records this start on the disk.
 pub(super) fn count_disk(shop: &Shop, place: PlaceId, lease: &Lease) -> Arrival {
     let starts = &shop.starts;
     if lock(&starts.counted).contains(&place) {
@@ -124,7 +124,7 @@ pub(super) fn count_disk(shop: &Shop, place: PlaceId, lease: &Lease) -> Arrival 
     };
     let expected = lock(&starts.disks).get(&place).copied().unwrap_or(0);
     let number = starts.number.load(Ordering::SeqCst);
-    // Before it is told of this start, the number of this one is another's as well.
+    // A disk that has this number before we wrote it got it from another run.
     let is_told = !lock(&starts.told).insert(place);
     if said > number || (said == number && !is_told) {
         index_is_older(shop, place, said);
@@ -136,17 +136,17 @@ pub(super) fn count_disk(shop: &Shop, place: PlaceId, lease: &Lease) -> Arrival 
     });
     match counted {
         Ok(()) => drop(lock(&starts.disks).insert(place, number)),
-        // The next time that it comes up tries again.
+        // The next spin-up tries again.
         Err(why) => tracing::warn!(%place, "{}: a start is not counted: {why}", disk_name(place)),
     }
     if said < expected { Arrival::Older } else { Arrival::Known }
 }
 
-/// A disk knows of a start that the index has not seen.
+/// Handles a disk that knows of a start the index has not seen.
 fn index_is_older(shop: &Shop, place: PlaceId, said: u64) {
     let starts = &shop.starts;
     let is_known = starts.is_older.swap(true, Ordering::SeqCst);
-    // Behind that one.
+    // Numbers continue behind that one.
     let number = said.saturating_add(1);
     starts.number.fetch_max(number, Ordering::SeqCst);
     if let Err(error) = shop.index.note_older(number) {

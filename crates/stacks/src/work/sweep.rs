@@ -1,11 +1,11 @@
-//! What nobody wants goes, when its group spins anyway: stacks of blobs that were deleted or
-//! overwritten, and of those whose write was cut short. Nothing goes while the index is known to be
-//! an older copy: what it calls unwanted may be wanted since.
+//! Garbage collection of a group that spins anyway: removes stacks of blobs that were deleted or
+//! overwritten, and of interrupted writes. Suspended while the index is known to be an older copy,
+//! because it may list stacks as unwanted that are needed since.
 //!
-//! Only what the index says is unwanted. A stack that it does not know stays where it is: it may be
-//! one that a lost index knew. So may a blob be that was being written as the rack was opened, and
-//! is whole: if the index is an older copy, it was acknowledged since. It stays, until what its key
-//! names is later, or [`find`](super::find()) takes it up.
+//! Only stacks that the index lists as unwanted are removed. An unknown stack stays, as it may
+//! belong to an index that was lost. A blob that was being written when the rack was opened also
+//! stays if it is complete: if the index is an older copy, the blob was acknowledged later. It
+//! stays until its key names a newer one, or [`find`](super::find()) adds it.
 
 use std::collections::BTreeSet;
 
@@ -19,19 +19,19 @@ use crate::index::{Object, Unwanted};
 use crate::limits::{INDEX_PAGE_MAX, SWEEP_ROWS_MAX};
 use crate::stack::{StackReader, file_name, new_name};
 
-/// What was swept.
+/// Result of a garbage collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Stacks that are gone.
+    /// Stacks that were removed.
     pub stacks: u64,
-    /// Blobs, or tries to write one, none of whose unwanted stacks is left.
+    /// Blobs, or attempts to write one, without unwanted stacks left.
     pub blobs: u64,
-    /// Blobs that are whole and that nobody was told of: they stay.
+    /// Blobs that are complete but were never acknowledged: they stay.
     pub whole: u64,
 }
 
-/// Sweeps a group. What lies on disks that cannot be used waits for them and for nothing else; what
-/// was on disks that were given up is forgotten.
+/// Garbage-collects a group. Stacks on disks that cannot be used are kept for later; those on disks
+/// that were given up are forgotten.
 ///
 /// # Errors
 /// Those of the index.
@@ -60,7 +60,7 @@ pub fn sweep(shop: &Shop, group: &Group) -> Result<Swept> {
             break;
         }
     }
-    // A name that a power cut brought back would be one that no row knows.
+    // Syncs the removals first: a power cut could bring back a file that no row lists.
     let failed: BTreeSet<PlaceId> = touched
         .into_iter()
         .filter(|&place| {
@@ -78,7 +78,7 @@ pub fn sweep(shop: &Shop, group: &Group) -> Result<Swept> {
     Ok(swept)
 }
 
-/// Removes what can be removed of it, and leaves it with the rest.
+/// Removes the stacks of one row where possible, and leaves the rest in it.
 fn sweep_one(
     shop: &Shop,
     group: &Group,
@@ -100,7 +100,7 @@ fn sweep_one(
         }
         touched.insert(place);
         let name = file_name(unwanted.blob, index);
-        // One that was made anew beside the one that is there, and was not put in its place.
+        // A rebuilt stack that was never renamed over the old one.
         if shop.remove(place, &new_name(&name)).is_err() {
             return true;
         }
@@ -115,8 +115,8 @@ fn sweep_one(
     Ok(())
 }
 
-/// Whether it is a blob that was never acknowledged as far as the index knows, is whole, and is not
-/// overwritten since.
+/// Whether the row belongs to a blob that was never acknowledged, according to the index, but is
+/// complete and not overwritten since.
 fn is_whole(shop: &Shop, group: &Group, unwanted: &Unwanted) -> Result<bool> {
     let is_later = |key: &str| -> Result<bool> {
         let row = shop.index.object(key)?;
@@ -135,7 +135,8 @@ fn is_whole(shop: &Shop, group: &Group, unwanted: &Unwanted) -> Result<bool> {
         let Ok(source) = shop.open(place, &name, From::Memory) else { continue };
         let Ok(stack) = StackReader::open(source) else { continue };
         let Header { rack, blob, index: found, coding, .. } = *stack.header();
-        // One that was deleted, overwritten or made anew became unwanted later than it was begun.
+        // The sequences differ if the blob was deleted, overwritten or rebuilt, since that came
+        // later.
         let is_it = (rack, blob, found) == (shop.rack, unwanted.blob, index);
         if is_it && stack.trailer().sequence == unwanted.sequence {
             have.insert(index);

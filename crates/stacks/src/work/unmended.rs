@@ -1,4 +1,4 @@
-//! Blobs that could not be made whole: how many, and those that nobody who watches was told of yet.
+//! Blobs that could not be repaired: their number, and those not yet reported to subscribers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,35 +8,35 @@ use fulgurite_units::BlobId;
 
 use crate::limits::UNMENDED_WAITING_MAX;
 
-/// A blob that lacks stacks, or cannot be read, after a try to make it whole.
+/// A blob that lacks stacks or cannot be read, after an attempt to repair it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnmendedBlob {
     pub(crate) group: GroupId,
     pub(crate) blob: BlobId,
-    /// What is wrong, in words.
+    /// Description of the damage.
     pub(crate) what: String,
 }
 
-/// What is known of such blobs.
+/// Unrepaired blobs.
 #[derive(Debug, Default)]
 pub struct Unmended {
-    /// Those that reads found.
+    /// Number found by reads.
     count: AtomicU64,
     waiting: Mutex<Vec<UnmendedBlob>>,
 }
 
 impl Unmended {
-    /// How many reads found that were not made whole since.
+    /// Returns the number of blobs that reads found and that have not been repaired since.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// So many are known by reads.
+    /// Sets the number of blobs that reads found.
     pub(crate) fn set_count(&self, count: u64) {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// One was found. Of very many at once only the first are told one by one.
+    /// Queues a blob for subscribers. If very many are queued, the rest is dropped.
     pub(crate) fn found(&self, group: GroupId, blob: BlobId, what: String) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < UNMENDED_WAITING_MAX {
@@ -44,7 +44,7 @@ impl Unmended {
         }
     }
 
-    /// Those that were found since this was asked last.
+    /// Returns the blobs queued since the last call.
     pub(crate) fn take(&self) -> Vec<UnmendedBlob> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,7 +1,7 @@
-//! Whole pages of a file that is read past the system's memory, for whoever wants less of them.
+//! Direct I/O in whole pages, for callers that read less at a time.
 //!
-//! One window, which goes forward with its reader, and the end of the file, which says whether it
-//! is whole and is wanted before all else.
+//! One window moves forward with the reader. A second holds the end of the file, which tells
+//! whether the stack is complete and is needed first.
 
 use fulgurite_disks::DiskFile;
 use fulgurite_disks::limits::DIRECT_ALIGN;
@@ -10,30 +10,30 @@ use super::on_disk::fault;
 use crate::Fault;
 use crate::format::{FRAGMENT_BYTES, SUM_BYTES, TRAILER_BYTES, bytes};
 
-/// Bytes of a stack that are read in one go when it is read back: four fragments with their sums,
-/// wherever in a page they begin. With half of that a put took an eighth longer, with twice that as
-/// long (docs/rack-speed.md).
+/// Bytes of a stack per direct read: four fragments with their checksums, wherever in a page they
+/// begin. With half of that a put took an eighth longer, with twice that as long
+/// (docs/rack-speed.md).
 const READ_BACK_WINDOW: usize =
     (4 * (FRAGMENT_BYTES + SUM_BYTES) + DIRECT_ALIGN).next_multiple_of(DIRECT_ALIGN);
 
-/// Bytes of its end that are read before: of a trailer, wherever it begins.
+/// Bytes of the end that are read first: a trailer, wherever in a page it begins.
 const READ_BACK_END: usize = 2 * DIRECT_ALIGN;
 
 const _: () = assert!(TRAILER_BYTES <= READ_BACK_END - DIRECT_ALIGN);
 
-/// What was last read of a file.
+/// The parts of a file that were last read.
 #[derive(Debug)]
 pub(super) struct Window {
     body: Pages,
     end: Pages,
 }
 
-/// Bytes of a file from the beginning of a page on.
+/// Bytes of a file from a page boundary on.
 #[derive(Debug)]
 struct Pages {
-    /// Room for them, and for its beginning to be at a page.
+    /// Buffer with slack, so that the data can begin at an aligned address.
     room: Vec<u8>,
-    /// Where they begin in the file.
+    /// Their offset in the file.
     start: u64,
     have: usize,
 }
@@ -43,10 +43,10 @@ impl Window {
         Self { body: Pages::new(READ_BACK_WINDOW), end: Pages::new(READ_BACK_END) }
     }
 
-    /// Fills `buffer` with what is at `offset` of `file`.
+    /// Fills `buffer` with the bytes at `offset` of `file`.
     ///
     /// # Errors
-    /// When the file ends before, or cannot be read.
+    /// When the file ends earlier, or cannot be read.
     pub(super) fn read(
         &mut self,
         file: &DiskFile,
@@ -70,20 +70,20 @@ impl Window {
         Ok(())
     }
 
-    /// Whether it has `count` bytes from `offset` on.
+    /// Whether it holds `count` bytes from `offset` on.
     pub(super) fn has(&self, offset: u64, count: u64) -> bool {
         bytes(self.behind(offset).len()) >= count
     }
 
-    /// Reads what will be wanted, which a few bytes behind the beginning are not for long. What is
-    /// wrong with it whoever reads it is told.
+    /// Prefetches. A short span that is not at the beginning is the trailer and goes to the window
+    /// of the end. Errors are left to the read that needs the bytes.
     pub(super) fn bring(&mut self, file: &DiskFile, offset: u64, count: u64) {
         let is_end = offset > 0 && count <= bytes(READ_BACK_END - DIRECT_ALIGN);
         let pages = if is_end { &mut self.end } else { &mut self.body };
         let _ = pages.fill(file, offset);
     }
 
-    /// What it has from the byte `at` on.
+    /// Returns the bytes it holds from `at` on.
     fn behind(&self, at: u64) -> &[u8] {
         let (body, end) = (self.body.behind(at), self.end.behind(at));
         if body.len() >= end.len() { body } else { end }
@@ -101,7 +101,7 @@ impl Pages {
         within.and_then(|within| here.get(within..)).unwrap_or_default()
     }
 
-    /// Reads from the page on that has the byte `at`.
+    /// Reads from the page that contains the byte `at`.
     fn fill(&mut self, file: &DiskFile, at: u64) -> Result<(), Fault> {
         let page = bytes(DIRECT_ALIGN);
         self.start = at / page * page;
@@ -112,7 +112,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Where in its room it begins.
+    /// Returns the aligned start within the buffer.
     fn first(&self) -> usize {
         self.room.as_ptr().align_offset(DIRECT_ALIGN)
     }

@@ -1,12 +1,14 @@
-//! A blob to its places: stacks written and synced, read back, then committed, then told.
+//! Writes a blob to its places. The stacks are written and synced, read back, then committed, then
+//! the put is acknowledged.
 //!
 //! ```text
-//! begin --> write, sync --> read back --> commit --> told
+//! begin --> write, sync --> read back --> commit --> acknowledge
 //!              |               |
-//!              '- lost? -------'--> made anew on other disks, and read back again
+//!              '- lost? -------'--> rebuilt on other disks, and read back again
 //! ```
 //!
-//! What cannot be written to enough disks is given up: its stacks are unwanted then, and swept.
+//! A blob that cannot be written to enough disks is abandoned: its stacks become unwanted and are
+//! garbage-collected.
 
 use std::io::Read;
 
@@ -23,15 +25,15 @@ use crate::limits::WRITE_ATTEMPTS_MAX;
 use crate::stack::file_name;
 use crate::{Fault, Result, StacksError};
 
-/// A blob that is to be written.
+/// A blob to be written.
 pub struct Job {
-    /// Its id, which nothing else has.
+    /// Its unique id.
     pub blob: BlobId,
     /// How it is to be coded.
     pub coding: Coding,
-    /// What it is under its key.
+    /// Its object.
     pub object: Object,
-    /// On what condition.
+    /// Condition on the key.
     pub mode: Mode,
     /// How many bytes it has.
     pub length: ByteCount,
@@ -46,23 +48,23 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// Where the stacks of a blob that is being written are.
+/// Where the stacks of a blob being written are.
 struct Laid {
     header: Header,
     sequence: u64,
     stack: ByteCount,
-    /// The place of each stack; none of one that is lost.
+    /// The place of each stack; none if it is lost.
     places: Vec<Option<PlaceId>>,
-    /// Places that were tried: they have a stack, or failed to.
+    /// Places that were tried: they have a stack, or failed.
     tried: Vec<PlaceId>,
     /// What went wrong.
     lost: Vec<LostStack>,
 }
 
-/// Writes a blob to a group. Says its sequence.
+/// Writes a blob to a group. Returns its sequence.
 ///
 /// # Errors
-/// [`StacksError::Full`] when the group has no room for it, [`StacksError::TooFewStacks`] when too
+/// [`StacksError::Full`] when the group has no space for it, [`StacksError::TooFewStacks`] when too
 /// many disks failed, and those of the condition.
 pub fn write(shop: &Shop, group: &Group, job: Job) -> Result<u64> {
     let entry = entry(&job.object)?;
@@ -79,16 +81,16 @@ pub fn write(shop: &Shop, group: &Group, job: Job) -> Result<u64> {
     let laid = Laid { header, sequence, stack, places, tried, lost: Vec::new() };
     let written = lay(shop, group, job, laid);
     if let Err(error) = &written {
-        // What was begun and is not committed is unwanted; a commit that was refused has said so.
+        // Begun but uncommitted stacks become unwanted; a refused commit has already recorded that.
         if let Err(also) = shop.index.give_up(blob, sequence) {
-            // The next start gives it up.
+            // The next start abandons it.
             tracing::warn!(%blob, "what was begun is not given up: {also}, after: {error}");
         }
     }
     written.map(|()| sequence)
 }
 
-/// The entry of a stack, as docs/formats/stack.md has it.
+/// Encodes the entry of a stack as in docs/formats/stack.md.
 pub(super) fn entry(object: &Object) -> Result<Vec<u8>> {
     serde_json::to_vec(object).map_err(|error| StacksError::Internal {
         what: format!("the entry of {:?} does not encode: {error}", object.key),
@@ -109,7 +111,7 @@ fn lay(shop: &Shop, group: &Group, mut job: Job, mut laid: Laid) -> Result<()> {
     shop.fail.pass("rack-synced");
     laid.lose(lost);
     for attempt in 0.. {
-        // Only what is read back is there.
+        // Only stacks that read back count as written.
         let mut reader = open(shop, group, &laid)?;
         let bad = check(&mut reader)?;
         laid.lose(bad);
@@ -124,7 +126,8 @@ fn lay(shop: &Shop, group: &Group, mut job: Job, mut laid: Laid) -> Result<()> {
     shop.fail.pass("rack-read-back");
     let have = laid.places.iter().flatten().count();
     if have < laid.places.len() {
-        // Nothing is acknowledged below its redundancy: another group may have disks for all of it.
+        // Nothing is acknowledged with reduced redundancy: another group may have disks for all of
+        // it.
         let (blob, name, need) = (job.blob, group.name(), laid.places.len());
         return Err(StacksError::TooFewStacks { blob, group: name, have, need, lost: laid.lost });
     }
@@ -137,7 +140,7 @@ fn lay(shop: &Shop, group: &Group, mut job: Job, mut laid: Laid) -> Result<()> {
     Ok(())
 }
 
-/// Brings the bytes to the stacks.
+/// Writes the bytes to the stacks.
 fn fill(
     shop: &Shop,
     mut writer: BlobWriter<Writing>,
@@ -177,7 +180,7 @@ fn open(shop: &Shop, group: &Group, laid: &Laid) -> Result<BlobReader<super::on_
     BlobReader::open(Expected { rack, blob, coding }, &group.name(), How::All, stacks.collect())
 }
 
-/// Reads all of a blob; the stacks that something is wrong with.
+/// Reads and verifies a whole blob. Returns its faulty stacks.
 pub(super) fn check<R: crate::stack::ReadAt + Sync>(
     reader: &mut BlobReader<R>,
 ) -> Result<Vec<LostStack>> {
@@ -189,7 +192,7 @@ pub(super) fn check<R: crate::stack::ReadAt + Sync>(
     Ok(reader.lost())
 }
 
-/// Makes what is lost anew on disks that were not tried. Says whether there was one.
+/// Rebuilds lost stacks on disks that were not tried yet. Returns whether there was such a disk.
 fn make_anew(
     shop: &Shop,
     group: &Group,
@@ -208,7 +211,8 @@ fn make_anew(
     if chosen.is_empty() {
         return Ok(false);
     }
-    // Noted before they are written, beside those of the beginning: all are swept after a crash.
+    // Recorded before they are written, in the same intent: after a crash all are
+    // garbage-collected.
     let stacks: Vec<(u8, PlaceId)> = lost.into_iter().zip(chosen).collect();
     shop.index.begin_more(group.id, laid.header.blob, laid.sequence, stacks.clone())?;
     let mut wanted = Vec::new();
@@ -228,7 +232,7 @@ fn make_anew(
 }
 
 impl Laid {
-    /// Stacks that are not there after all.
+    /// Marks stacks as lost.
     fn lose(&mut self, lost: Vec<LostStack>) {
         for lost in lost {
             let was = self.places.get_mut(usize::from(lost.index)).and_then(Option::take);

@@ -1,4 +1,4 @@
-//! The suite of `object_store` itself, over 48 directories.
+//! The conformance suite of `object_store`, over 48 directories.
 
 use object_store::integration as suite;
 

@@ -1,4 +1,4 @@
-//! What goes wrong with disks, and what becomes of blobs.
+//! Failures of disks and their effect on blobs.
 
 use fulgurite_disks::{Fault, PlaceId};
 use fulgurite_stacks::work::Failing;
@@ -161,7 +161,7 @@ async fn a_dead_disk_is_given_up_and_its_stacks_are_made_anew_on_others() {
     assert_eq!(stacks.len(), width());
     assert!(stacks.iter().all(|(place, _)| *place != dead));
     assert!(read(&rack).await == bytes);
-    // Another disk is put there.
+    // The disk is replaced.
     std::fs::remove_dir_all(shelf.root(dead)).unwrap();
     shelf.disks.inject(dead, Fault::Repaired).unwrap();
     let report = rack.replace(dead).await.unwrap();
@@ -177,7 +177,7 @@ async fn a_lost_index_is_made_anew_from_the_disks() {
     let bytes = noise(9, LENGTH);
     rack.put(&key(), noise(1, LENGTH).into()).await.unwrap();
     rack.put(&key(), bytes.clone().into()).await.unwrap();
-    // What is small and says nothing more is lost with the index; what has attributes is not.
+    // A small object without attributes is lost with the index; one with attributes is not.
     let (named, empty, plain) = (Path::from("named"), Path::from("empty"), Path::from("plain"));
     let attribute = (Attribute::Metadata("entry".into()), "of its own");
     for (path, bytes) in [(&named, "small"), (&empty, "")] {
@@ -212,7 +212,7 @@ async fn two_racks_on_one_directory_and_disks_of_another_are_named_and_stay_as_t
     rack.put(&key(), noise(1, LENGTH).into()).await.unwrap();
     let locked = fulgurite_stacks::RackStore::open(one.options()).unwrap_err().to_string();
     assert!(locked.contains("open in another process"), "{locked}");
-    // Another rack is made on disks of this one.
+    // Another rack is created on a disk of this one.
     let place = PlaceId::new(5);
     let mut options = other.options();
     options.roots.insert(place, one.root(place));
@@ -221,7 +221,7 @@ async fn two_racks_on_one_directory_and_disks_of_another_are_named_and_stay_as_t
     assert!(refused.contains(&rack.rack().to_string()), "{refused}");
     let after = std::fs::read(one.root(place).join("fulgurite-disk.json")).unwrap();
     assert_eq!(before, after);
-    // One directory for two places.
+    // Two places with one directory.
     let mut options = other.options();
     options.roots.insert(place, other.root(PlaceId::new(6)));
     let refused = fulgurite_stacks::RackStore::init(options).await.unwrap_err().to_string();
@@ -263,7 +263,7 @@ async fn a_rack_that_nobody_has_any_more_ends_though_somebody_was_reading() {
     rack.put(&key(), noise(1, 6 * LENGTH).into()).await.unwrap();
     let body = rack.get(&key()).await.unwrap();
     drop(rack);
-    // What was asked for is given all the same, and then nothing has the rack.
+    // The running read still completes; after it nothing holds the rack.
     assert_eq!(body.bytes().await.unwrap().len(), 6 * LENGTH);
     let mut opened = fulgurite_stacks::RackStore::open(shelf.options());
     while let Err(error) = &opened {
@@ -349,7 +349,7 @@ async fn what_falls_out_together_costs_nothing() {
     }
     rack.stop();
     drop(rack);
-    // Each tray and each chassis, one after the other.
+    // Each tray and each chassis fails in turn.
     let shape = shape();
     for unit in shape.units() {
         for index in 0..u32::try_from(unit.count()).unwrap() {

@@ -1,5 +1,5 @@
-//! Disks that sleep are looked at: what another program wakes is written down and put down again,
-//! what somebody pulls out is lost at once, and what is watched is all that happened.
+//! Disks in standby are polled: external spin-ups are recorded and reversed, an unplugged disk is
+//! lost at once, and subscribers see everything that happened.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use crate::shelf::{Shelf, noise, shape};
 const PLACE: PlaceId = PlaceId::new(5);
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Waits until the rack shows something.
+/// Waits until the snapshot meets a condition.
 async fn until(rack: &RackStore, is: impl Fn(&Snapshot) -> bool) -> Snapshot {
     loop {
         let status = rack.status().await.unwrap();
@@ -39,7 +39,7 @@ fn trouble(status: &Snapshot) -> Option<String> {
 async fn what_another_program_wakes_is_written_down_once_and_put_down_again() {
     let shelf = Shelf::new();
     shelf.init().await.stop();
-    // Left turning by a crash: nobody woke it.
+    // Left spinning by a crash: not an external spin-up.
     shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
     let rack = shelf.open();
     let is_down = || shelf.disks.observe(PLACE).unwrap() == Observed::Standby;
@@ -57,7 +57,7 @@ async fn what_another_program_wakes_is_written_down_once_and_put_down_again() {
     assert_eq!(wakes.len(), woken + 3);
     assert!(wakes[..3].iter().all(|wake| wake.cause == Cause::Foreign && wake.places == [PLACE]));
     assert_eq!(trouble(&rack.status().await.unwrap()), None);
-    // It is one of the rack as before.
+    // The rack uses it as before.
     let key = Path::from("a");
     rack.put(&key, noise(1, 100_000).into()).await.unwrap();
     assert_eq!(rack.get(&key).await.unwrap().bytes().await.unwrap(), noise(1, 100_000));
@@ -78,7 +78,7 @@ async fn a_disk_that_is_pulled_out_while_it_sleeps_is_missed_until_it_is_back() 
     shelf.clock.advance(LOOK);
     until(&rack, |status| trouble(status).is_none()).await;
     let woken = rack.ledger().await.unwrap().len();
-    // It turns with its group again, when that is verified.
+    // It spins with its group again, at the next verification.
     shelf.clock.advance(Duration::from_secs(30 * 86_400));
     loop {
         let wakes = rack.ledger().await.unwrap();
@@ -90,7 +90,7 @@ async fn a_disk_that_is_pulled_out_while_it_sleeps_is_missed_until_it_is_back() 
     }
 }
 
-/// Spin-ups of the disk.
+/// Returns the spin-ups of the disk.
 fn spin_ups(status: &Snapshot) -> u64 {
     let mut disks = status.groups.iter().flat_map(|group| &group.disks);
     disks.find(|disk| disk.place == PLACE).unwrap().spin_ups
@@ -141,7 +141,7 @@ async fn what_lies_in_a_group_and_its_room_are_known_over_starts() {
     let rack = shelf.open();
     let again = rack.status().await.unwrap();
     assert_eq!(lies(&again), (6, 53_000));
-    // All groups were woken to be made, so that all were looked at.
+    // All groups were spun up to be initialized, so the space of each is known.
     assert!(again.groups.iter().all(|group| group.room.is_some_and(|room| room.free < room.total)));
     rack.stop();
     drop(rack);
@@ -167,7 +167,7 @@ async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
                 Seen::Step { step, .. } => list.push(step),
                 Seen::Unmended { what, .. } => panic!("{what}"),
             }
-            // The second leaves after a few.
+            // The second unsubscribes after a few.
             at == 0 || list.len() < 5
         })
         .unwrap();
@@ -207,7 +207,7 @@ async fn a_disk_that_had_nearly_all_the_spin_ups_of_its_life_is_named() {
     let status = rack.status().await.unwrap();
     let awake: Vec<PlaceId> = status.groups[0].disks.iter().map(|disk| disk.place).collect();
     assert_eq!(worn(&status), awake, "made, written and read");
-    // Another disk has its life before it.
+    // A new disk starts with no spin-ups.
     let other = awake[2];
     std::fs::remove_dir_all(shelf.root(other)).unwrap();
     rack.replace(other).await.unwrap();
@@ -242,7 +242,7 @@ async fn a_disk_is_replaced_while_its_group_spins_and_it_takes_its_time() {
     assert_eq!(report.problems, [] as [&str; 0]);
 }
 
-/// Lets time pass until something is so.
+/// Advances the clock until a condition holds.
 async fn pass(rack: &RackStore, shelf: &Shelf, is: impl Fn() -> bool) {
     while !is() {
         rack.status().await.unwrap();

@@ -1,4 +1,4 @@
-//! A rack on directories, with simulated disks, as whoever has it as a tier sees it.
+//! A rack on directories with simulated disks, as the layer that uses it as a tier sees it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

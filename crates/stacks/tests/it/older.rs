@@ -1,7 +1,7 @@
-//! An older copy of the index, of the ledger or of a disk beside newer others: which one it is is
-//! told, nothing that the newer ones know is removed, and the remedy that is named helps.
+//! An older copy of the index, the ledger or a disk beside newer others: it is reported which one
+//! it is, nothing that the newer ones know is removed, and the suggested remedy works.
 //!
-//! A run ends in order, or its directory is copied while it is open, which is what a kill leaves.
+//! A run ends cleanly, or its directory is copied while it is open, which is what a kill leaves.
 
 use std::path::{Path as File, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ fn copy(from: &File, to: &File) {
     }
 }
 
-/// Puts a file or a folder back as it was in a copy.
+/// Restores a file or a folder from a copy.
 fn bring_back(shelf: &Shelf, older: &File, name: &str) {
     let (old, new) = (older.join(name), shelf.folder.path().join(name));
     if new.is_dir() {
@@ -65,15 +65,15 @@ fn bring_back(shelf: &Shelf, older: &File, name: &str) {
     shelf.clock.advance(Duration::from_secs(1));
 }
 
-/// How the run ends whose files are newer.
+/// How the run with the newer files ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     InOrder,
     Killed,
 }
 
-/// A rack that two runs wrote to: 1 to 3 are in the older copy, of which 2 was deleted since and 3
-/// overwritten; 4 and 5 are newer. The disk of the first stack of 1 has been given up meanwhile.
+/// Creates a rack written by two runs: 1 to 3 are in the older copy, of which 2 was deleted since
+/// and 3 overwritten; 4 and 5 are newer. The disk of the first stack has been given up meanwhile.
 async fn grown(end_of_it: End) -> (Shelf, PathBuf, PlaceId) {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
@@ -98,7 +98,8 @@ async fn grown(end_of_it: End) -> (Shelf, PathBuf, PlaceId) {
     match end_of_it {
         End::InOrder => end(rack),
         End::Killed => {
-            // What is on its disk now is what a kill leaves; the run itself ends beside it.
+            // Copies the directory while it is open, which is what a kill leaves; then the run ends
+            // normally.
             let killed = shelf.folder.path().join("killed");
             copy(&shelf.folder.path().join("rack"), &killed.join("rack"));
             end(rack);
@@ -108,7 +109,7 @@ async fn grown(end_of_it: End) -> (Shelf, PathBuf, PlaceId) {
     (shelf, older, first)
 }
 
-/// All that was acknowledged is there, and nothing else.
+/// Checks that all acknowledged objects are there, and no others.
 async fn check_grown(rack: &RackStore) {
     check(rack, [1, 4, 5]).await;
     let three = rack.get(&key(3)).await.unwrap().bytes().await.unwrap();
@@ -116,7 +117,7 @@ async fn check_grown(rack: &RackStore) {
     assert!(is_missing(rack, 2).await);
 }
 
-/// Everything is whole, and stays so when what nobody wants was swept.
+/// Checks that everything is undamaged, also after a garbage collection.
 async fn check_whole(rack: &RackStore) {
     rack.verify().await.unwrap();
     put(rack, 9).await;
@@ -131,11 +132,11 @@ async fn an_older_index_is_known_by_its_ledger_and_recover_helps() {
         let stacks = shelf.stacks();
         bring_back(&shelf, &older, "rack/index");
         let rack = shelf.open();
-        // Known before anybody asked a disk.
+        // Detected before any disk is accessed.
         let status = rack.status().await.unwrap();
         assert!(status.index_is_older, "{end_of_it:?}");
         assert!(status.degraded_kinds()[0].contains("`fulgurite rack recover`"));
-        // A write spins a group; what it calls unwanted stays.
+        // A write spins up a group; stacks that the index lists as unwanted stay.
         put(&rack, 6).await;
         let left = shelf.stacks();
         assert!(stacks.iter().all(|stack| left.contains(stack)), "nothing is swept");
@@ -143,7 +144,7 @@ async fn an_older_index_is_known_by_its_ledger_and_recover_helps() {
         let rack = shelf.open();
         assert!(rack.status().await.unwrap().index_is_older, "it outlasts a start");
         let found = rack.recover().await.unwrap();
-        // Of those one was deleted, and one overwritten.
+        // One of them was deleted, and one overwritten.
         assert_eq!((found.problems, found.gone), (Vec::new(), 2), "{end_of_it:?}");
         assert_eq!(rack.status().await.unwrap().degraded_kinds(), [] as [&str; 0]);
         check_grown(&rack).await;
@@ -163,7 +164,7 @@ async fn an_older_directory_of_a_rack_is_known_by_its_disks() {
         let stacks = shelf.stacks();
         bring_back(&shelf, &older, "rack");
         let rack = shelf.open();
-        // Nobody can tell before a disk comes up; the first that does tells.
+        // Detected only when the first disk comes up.
         assert!(!rack.status().await.unwrap().index_is_older);
         put(&rack, 6).await;
         assert!(rack.status().await.unwrap().index_is_older, "{end_of_it:?}");
@@ -205,7 +206,7 @@ async fn an_older_disk_is_known_and_made_whole_without_being_asked() {
         assert!(!path.exists());
         let rack = shelf.open();
         check_grown(&rack).await;
-        // Its group is verified at once, and then has what the disk lacked.
+        // Its group is verified at once, which rebuilds what the disk lacked.
         loop {
             let status = rack.status().await.unwrap();
             let has = |group: &&fulgurite_stacks::GroupSnapshot| {
@@ -227,7 +228,7 @@ async fn an_index_that_was_never_counted_is_no_older_copy() {
     let rack = shelf.init().await;
     put(&rack, 1).await;
     end(rack);
-    // Disks and a ledger of a program of before.
+    // Disks and a ledger of an older version.
     for place in shape().places() {
         std::fs::remove_file(shelf.root(place).join("fulgurite-start.json")).unwrap();
     }
@@ -278,7 +279,7 @@ async fn whoever_watches_is_told_of_a_blob_that_cannot_be_made_whole() {
         true
     })
     .unwrap();
-    // Two disks of eight do not read: no other place is left for their stacks.
+    // Two disks of eight are unreadable: no other place is left for their stacks.
     for (place, _) in &lost[..2] {
         shelf.injected.fail(*place, Failing::Read);
     }
@@ -293,7 +294,7 @@ async fn whoever_watches_is_told_of_a_blob_that_cannot_be_made_whole() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(lost[0].1.display().to_string().contains(&told[0].1.to_string()), "{told:?}");
     assert!(told[0].2.contains("below its redundancy"), "{told:?}");
-    // And whoever comes later sees how many there are.
+    // Later subscribers see the count.
     let scene = Arc::new(Mutex::new(None));
     let also = Arc::clone(&scene);
     rack.watch(move |seen| {

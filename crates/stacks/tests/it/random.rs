@@ -1,5 +1,5 @@
-//! Faults drawn from a seed: of each blob up to as many stacks as may be lost, in every way that a
-//! file can be wrong; and a schedule of puts, gets, deletes and starts against a model.
+//! Seeded random faults: of each blob up to as many stacks as may be lost, damaged in every way a
+//! file can be; and a random schedule of puts, gets, deletes and restarts against a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,16 @@ fn key(number: usize) -> Path {
     Path::from(format!("bodies/{number}"))
 }
 
-/// Lengths on both sides of what is kept in the index, of a stripe and of several.
+/// Draws lengths below and above what is inlined in the index, and from one to several stripes.
 fn length(stream: &mut RandomStream) -> usize {
     let most = [4_096, 5_000, 60_000, 655_360, 1_400_000][index(stream, 5)];
     1 + index(stream, most)
 }
 
-/// Ways in which a file may be wrong; the last is that it is another's.
+/// Ways to damage a file; the last replaces it by another stack.
 const KINDS: usize = 7;
 
-/// What may be wrong with a file, this or that of `kinds`. Says which it was.
+/// Damages a file in one of `kinds` ways. Returns which.
 fn damage(
     stream: &mut RandomStream,
     kinds: usize,
@@ -54,7 +54,7 @@ fn damage(
             longer.push(0);
             std::fs::write(file, longer).unwrap();
         }
-        // One of another blob, or of another place of the same one.
+        // A stack of another blob, or another stack of the same one.
         _ => drop(std::fs::copy(other, file).unwrap()),
     }
     kind
@@ -81,8 +81,9 @@ async fn whatever_is_wrong_with_as_many_stacks_as_may_be_lost_no_byte_is() {
         }
         let all: Vec<std::path::PathBuf> = blobs.values().flatten().cloned().collect();
         for (blob, files) in &mut blobs {
-            // What is somebody else's is not overwritten, and a group has one disk more than
-            // stacks: so one of them may once be so, and is made anew on that.
+            // Another's stack is not overwritten, and a group has one disk more than a blob has
+            // stacks. So this may happen to a blob once, and its stack is rebuilt on the spare
+            // disk.
             let mut kinds = KINDS - usize::from(swapped.contains(blob));
             for _ in 0..=index(&mut stream, redundancy) {
                 let file = files.remove(index(&mut stream, files.len()));
@@ -96,7 +97,7 @@ async fn whatever_is_wrong_with_as_many_stacks_as_may_be_lost_no_byte_is() {
                 }
             }
         }
-        // A read first, or the verification.
+        // In turn a read comes first, or the verification.
         if round % 2 == 0 {
             for (&number, body) in &bytes {
                 let found = rack.get(&key(number)).await.unwrap().bytes().await.unwrap();
@@ -144,7 +145,7 @@ async fn a_schedule_drawn_from_a_seed_matches_a_model() {
                 6 => {
                     rack.stop();
                     drop(rack);
-                    // With few disks woken for each read as well, from one start to the next.
+                    // The policy varies between starts, to cover reads that spin up few disks.
                     let policy = match index(&mut stream, 2) {
                         0 => Policy::default(),
                         _ => needed(0),
@@ -163,7 +164,7 @@ async fn a_schedule_drawn_from_a_seed_matches_a_model() {
         }
         let report = rack.verify().await.unwrap();
         assert_eq!((report.lost, report.problems.len()), (0, 0), "seed {seed}");
-        // Every group was swept: what is left is what the model has.
+        // Every group was garbage-collected: what is left is what the model has.
         let blobs = model.values().filter(|body| body.len() > 4096).count();
         let width = usize::try_from(shape().code().width()).unwrap();
         assert_eq!(shelf.stacks().len(), blobs * width, "seed {seed}");

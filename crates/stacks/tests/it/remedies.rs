@@ -1,5 +1,5 @@
-//! What goes wrong beside the disks: the ledger, the index, the files that say which disk it is,
-//! the process that has too much open. What is lost of it, what is said, and that it goes on.
+//! Failures beside the disks: the ledger, the index, the identity files, a process out of file
+//! handles. Tests what is lost, what is reported, and that the rack goes on.
 
 use std::path::{Path as File, PathBuf};
 
@@ -35,13 +35,13 @@ fn troubles(status: &Snapshot) -> Vec<String> {
     disks.filter_map(|disk| disk.trouble.clone()).collect()
 }
 
-/// The disks of a group.
+/// Returns the disks of a group.
 async fn disks(rack: &RackStore, group: usize) -> Vec<PlaceId> {
     let status = rack.status().await.unwrap();
     status.groups[group].disks.iter().map(|disk| disk.place).collect()
 }
 
-/// Waits until the status is as it is wanted.
+/// Waits until the snapshot meets a condition.
 async fn until(rack: &RackStore, is: impl Fn(&Snapshot) -> bool) -> Snapshot {
     loop {
         let status = rack.status().await.unwrap();
@@ -149,7 +149,7 @@ async fn a_disk_that_could_not_be_looked_at_once_is_not_lost() {
     let told = troubles(&rack.status().await.unwrap());
     assert!(told.len() == first.len() && told[0].contains("Too many open files"), "{told:?}");
     first.iter().for_each(|&place| shelf.injected.mend(place));
-    // They rest, and are tried again with their group.
+    // After their backoff they are tried again with their group.
     shelf.clock.advance(Duration::from_secs(61));
     rack.verify().await.unwrap();
     let woken = rack.recover().await.unwrap();
@@ -215,7 +215,7 @@ async fn a_disk_whose_file_is_damaged_is_known_by_its_copy_and_both_are_whole_ag
             assert!(files.iter().all(|file| std::fs::read(file).unwrap() == whole), "{damaged:?}");
         }
     }
-    // Both: the disk is named, and nothing on it is changed; the others have enough.
+    // Both are damaged: the disk is reported and not changed; the others are enough.
     files.iter().for_each(|file| damage(file, &damages[2]));
     let rack = shelf.open();
     assert!(is_there(&rack, 1).await);
@@ -230,14 +230,15 @@ async fn nothing_is_acknowledged_below_its_redundancy() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let first = disks(&rack, 0).await;
-    // Two disks of eight, and seven are needed.
+    // Two disks of eight fail, and seven are needed.
     shelf.injected.fail(first[1], Failing::Write { after: 50_000 });
     shelf.injected.fail(first[4], Failing::Full { after: 70_000 });
     put(&rack, 1).await;
     first.iter().for_each(|&place| shelf.injected.mend(place));
     let report = rack.verify().await.unwrap();
     assert_eq!((report.blobs, report.lost, report.problems.len()), (1, 0, 0));
-    // What was begun in the first group was swept at once, and the blob is whole in another.
+    // The first group's begun stacks were garbage-collected at once; the blob is complete in
+    // another.
     let stacks = shelf.stacks();
     assert_eq!(stacks.len(), width());
     assert!(stacks.iter().all(|(place, _)| !first.contains(place)));
@@ -330,7 +331,7 @@ async fn an_index_that_was_lost_is_made_anew_though_a_disk_is_dead_and_somebody_
     end(rack);
     shelf.disks.inject(dead, Fault::Dead).unwrap();
     std::fs::remove_dir_all(shelf.folder.path().join("rack")).unwrap();
-    // A new rack is no remedy: each disk says whose it is.
+    // A new rack does not help: each disk names its rack.
     let refused = RackStore::init(shelf.options()).await.unwrap_err().to_string();
     assert!(refused.contains(&id.to_string()), "{refused}");
     let other = fulgurite_units::RackId::from_bytes([9; 16]);
@@ -341,7 +342,7 @@ async fn an_index_that_was_lost_is_made_anew_though_a_disk_is_dead_and_somebody_
     assert!(is_there(&rack, 1).await);
     let told = troubles(&rack.status().await.unwrap());
     assert_eq!(told.len(), 1, "{told:?}");
-    // The stack on the dead disk was made anew by the read, or by this.
+    // The read or this verification rebuilt the stack on the dead disk.
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost - report.made, report.problems.len()), (0, 0));
     assert_eq!(rack.verify().await.unwrap().lost, 0);
@@ -375,11 +376,12 @@ async fn an_older_copy_of_the_index_loses_nothing_and_gives_no_number_twice() {
     copy(&older, &index);
     shelf.clock.advance(Duration::from_secs(1));
     let rack = shelf.open();
-    // What it names and was swept is an error that names it, and is told by a verification.
+    // An object whose stacks were garbage-collected gives an error that names it, and a
+    // verification reports it.
     let error = rack.get(&key(5)).await.unwrap_err().to_string();
     assert!(error.contains("stacks that can be used") && error.contains("missing"), "{error}");
     assert!(!rack.verify().await.unwrap().problems.is_empty());
-    // What is written now is later than what it does not know.
+    // New writes are newer than those that the older index does not know.
     rack.put(&key(2), version(99).into()).await.unwrap();
     let found = rack.recover().await.unwrap();
     assert!(found.blobs >= 2, "{found:?}");
@@ -425,7 +427,7 @@ async fn second_and_third_failures_while_a_disk_is_rebuilt_cost_nothing_that_oth
         assert!(is_there(&rack, number).await);
     }
     places.iter().for_each(|&place| shelf.injected.mend(place));
-    // Nobody asks again: what is left of it is verified without delay.
+    // Without another request, the rest is verified without delay.
     shelf.clock.advance(Duration::from_secs(3601));
     until(&rack, |status| status.groups[0].verified.is_some()).await;
     let report = rack.verify().await.unwrap();

@@ -1,5 +1,5 @@
-//! Live equals twin: what a live rack's controller was told, told again to a fresh one of the same
-//! shape and policy, is answered the same, command by command. No timing decides that.
+//! Live equals twin: when the events of a live rack's controller are replayed to a fresh one of the
+//! same shape and policy, it returns the same commands. Timing has no influence.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::waking::needed;
 
 type Told = Vec<(Instant, Event, Vec<Command>)>;
 
-/// The first event to which a fresh controller says something else, as its position.
+/// Returns the position of the first event for which a fresh controller returns other commands.
 fn first_difference(told: &Told, policy: Policy) -> Option<usize> {
     let assignment = solve(&shape()).unwrap();
     let mut rack = Rack::new(&shape(), assignment, policy);
@@ -25,7 +25,7 @@ fn first_difference(told: &Told, policy: Policy) -> Option<usize> {
     })
 }
 
-/// Blobs are put until `groups` groups have one, each being full after its first.
+/// Puts blobs until `groups` groups have one each, by making each group full after its first.
 async fn fill(shelf: &Shelf, rack: &RackStore, groups: usize) -> Vec<Path> {
     use fulgurite_stacks::work::Failing;
     let assignment = solve(&shape()).unwrap();
@@ -42,7 +42,7 @@ async fn fill(shelf: &Shelf, rack: &RackStore, groups: usize) -> Vec<Path> {
     keys
 }
 
-/// What the controller of a rack with this policy was told, and said.
+/// Records the events and commands of the controller of a rack with this policy.
 async fn told_by(policy: Policy) -> Told {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
@@ -60,7 +60,7 @@ async fn told_by(policy: Policy) -> Told {
         true
     })
     .unwrap();
-    // Groups in turn, so that those of one class take turns as well; two at a time.
+    // Reads two groups at a time, in turn, so that groups of the same class alternate as well.
     for round in 0..3 {
         for pair in keys.chunks(2) {
             let reads = pair.iter().map(|key| rack.get(key));
@@ -89,7 +89,7 @@ async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() 
     assert!(runs >= 18, "{runs} reads ran");
     assert!(spin_ups(&told) > 6 * 8, "classes went from group to group");
 
-    // Canaries: an event that is left out, and one that comes as another.
+    // Canaries: one event is left out, and one is replaced by another.
     let is_up = |(_, event, _): &&(Instant, Event, Vec<Command>)| matches!(event, Event::Up { .. });
     let up = told.iter().position(|line| is_up(&line)).unwrap();
     let mut short = told.clone();

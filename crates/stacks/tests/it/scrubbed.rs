@@ -1,4 +1,4 @@
-//! Groups that nobody asks for are verified all the same, once in each interval.
+//! Groups that nobody reads are verified all the same, once in each interval.
 
 use fulgurite_disks::CauseKind;
 use fulgurite_stacks::RackStore;
@@ -41,7 +41,7 @@ async fn damage_that_nobody_reads_is_found_and_mended_within_the_interval_over_s
     assert!(status.groups.iter().all(|group| group.verified.is_none() && !group.verifies));
     rack.stop();
     drop(rack);
-    // Nothing spins any more.
+    // Now no disk spins.
     let rack = shelf.open();
     let woken = rack.ledger().await.unwrap().len();
     shelf.clock.advance(Duration::from_secs(30 * DAY));
@@ -55,7 +55,7 @@ async fn damage_that_nobody_reads_is_found_and_mended_within_the_interval_over_s
     let first = rack.status().await.unwrap().verified_oldest.unwrap();
     rack.stop();
     drop(rack);
-    // A start begins nothing anew.
+    // A restart does not restart the verification.
     let rack = shelf.open();
     assert_eq!(rack.status().await.unwrap().verified_oldest, Some(first));
     shelf.clock.advance(Duration::from_secs(10 * DAY));

@@ -10,12 +10,12 @@ use fulgurite_stacks::{RackOptions, RackStore, bench_support};
 use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
 use tempfile::TempDir;
 
-/// Directories for a rack, and what its disks are simulated by.
+/// Directories of a rack, with its simulated disks.
 pub(crate) struct Shelf {
     pub(crate) folder: TempDir,
     pub(crate) disks: Arc<Simulated>,
     pub(crate) injected: Injected,
-    /// Disks take no time, so it may stand still.
+    /// May stand still, because disks take no time.
     pub(crate) clock: ManualClock,
 }
 
@@ -49,7 +49,7 @@ impl Shelf {
         RackStore::open(self.options()).unwrap()
     }
 
-    /// The stacks on all disks.
+    /// Returns the stacks on all disks.
     pub(crate) fn stacks(&self) -> Vec<(PlaceId, PathBuf)> {
         let places = shape().places();
         places.flat_map(|place| files(place, &self.root(place).join("stacks"))).collect()
@@ -61,7 +61,7 @@ fn files(place: PlaceId, folder: &Path) -> Vec<(PlaceId, PathBuf)> {
     entries.map(|entry| (place, entry.unwrap().path())).collect()
 }
 
-/// Bytes that look random and repeat for a seed.
+/// Returns pseudo-random bytes, the same for the same seed.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Seed::new(seed).stream().fill(&mut bytes);

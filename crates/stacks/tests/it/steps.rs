@@ -1,8 +1,8 @@
-//! Each fault of a disk at each thing that is done with it: no room, no write, no sync, no read, no
-//! name, no file to be had; on one disk of each group, on more than a blob may lose, and on all.
+//! Each disk fault during each operation: no space, failing write, sync, read, rename or open; on
+//! one disk of each group, on more than a blob may lose, and on all.
 //!
-//! What was acknowledged is there as it was acknowledged, no other bytes are ever given, and when
-//! the disks are well again so is the rack, without anybody's help but a verification.
+//! Acknowledged objects are there with their bytes, and no other bytes are ever returned. Once the
+//! disks work again the rack recovers by verification alone.
 
 use fulgurite_disks::PlaceId;
 use fulgurite_stacks::RackStore;
@@ -13,7 +13,7 @@ use object_store::{Error, ObjectStoreExt as _};
 
 use crate::shelf::{Shelf, noise, shape};
 
-/// A little more than a stripe.
+/// Slightly more than a stripe.
 const LENGTH: usize = 700_000;
 
 const FAULTS: [Failing; 7] = [
@@ -26,19 +26,19 @@ const FAULTS: [Failing; 7] = [
     Failing::Open,
 ];
 
-/// What is done while disks fail.
+/// The operation that runs while disks fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Put,
     Overwrite,
     Delete,
-    /// Of a blob of which a stack is damaged, so that it is mended.
+    /// Reads a blob with a damaged stack, so that it is repaired.
     Read,
-    /// The same.
+    /// Verifies it.
     Verify,
-    /// Of a disk that is given up then.
+    /// Rebuilds a disk, which is given up then.
     Rebuild,
-    /// Of a disk that was taken out.
+    /// Replaces a disk that was removed.
     Replace,
     Recover,
 }
@@ -51,7 +51,7 @@ async fn put(rack: &RackStore, name: &str, seed: u64) -> Result<(), Error> {
     rack.put(&key(name), noise(seed, LENGTH).into()).await.map(drop)
 }
 
-/// The seed of the bytes under a name, of those that it may have; none when nothing is there.
+/// Reads an object. Returns which of `seeds` made its bytes; none when there is no object.
 async fn found(rack: &RackStore, name: &str, seeds: &[u64]) -> Result<Option<u64>, Error> {
     let bytes = match rack.get(&key(name)).await {
         Ok(found) => found.bytes().await?,
@@ -62,7 +62,7 @@ async fn found(rack: &RackStore, name: &str, seeds: &[u64]) -> Result<Option<u64
     Ok(Some(*seed.expect("bytes that somebody put there")))
 }
 
-/// Does it, and says whether it was done; asserts what holds while disks fail.
+/// Performs the operation, and returns whether it succeeded. Asserts what holds while disks fail.
 async fn take(rack: &RackStore, step: Step, place: PlaceId) -> bool {
     match step {
         Step::Put => put(rack, "new", 2).await.is_ok(),
@@ -76,7 +76,8 @@ async fn take(rack: &RackStore, step: Step, place: PlaceId) -> bool {
     }
 }
 
-/// The disks of each group, that of the blob `old` first: those with a stack of it before others.
+/// Returns the disks of each group, the group of the blob `old` first, and disks with a stack of it
+/// before others.
 async fn groups(shelf: &Shelf, rack: &RackStore) -> Vec<Vec<PlaceId>> {
     let with = shelf.stacks();
     let has = |place: &PlaceId| with.iter().any(|(at, _)| at == place);
@@ -88,18 +89,18 @@ async fn groups(shelf: &Shelf, rack: &RackStore) -> Vec<Vec<PlaceId>> {
     groups
 }
 
-/// Says which disk was rebuilt or replaced, if one was.
+/// Returns the disk that an operation such as a rebuild or a replacement applies to.
 async fn check(
     shelf: &Shelf,
     rack: &RackStore,
     (step, failing, count): (Step, Failing, usize),
 ) -> PlaceId {
     let told = format!("{step:?} while {failing:?} on {count}");
-    // What stays has its group looked at by each verification.
+    // An object that stays, so that each verification covers its group.
     put(rack, "kept", 4).await.unwrap();
     put(rack, "old", 1).await.unwrap();
     let groups = groups(shelf, rack).await;
-    // One that is among the last to fail.
+    // One of the last disks to fail.
     let place = groups[0][6];
     if matches!(step, Step::Read | Step::Verify) {
         for (_, file) in shelf.stacks().into_iter().filter(|(at, _)| *at == place) {
@@ -116,7 +117,7 @@ async fn check(
     }
     let is_done = take(rack, step, place).await;
     shape().places().for_each(|at| shelf.injected.mend(at));
-    // Whoever rests is tried again.
+    // Lets all backoffs expire.
     shelf.clock.advance(Duration::from_secs(2 * 86_400));
 
     if step == Step::Replace && !is_done {
@@ -149,7 +150,7 @@ async fn check(
     place
 }
 
-/// On one disk, on one more than may be lost of a blob, and on all of a group.
+/// Checks with one failing disk, with one more than a blob may lose, and with all of a group.
 async fn check_all(step: Step) {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
@@ -160,14 +161,14 @@ async fn check_all(step: Step) {
     }
 }
 
-/// The same, each on a rack of its own: a disk is out of it then.
+/// Like `check_all`, each on a new rack, because each leaves a disk given up.
 async fn check_each(step: Step) {
     for failing in FAULTS {
         for count in [1, 3] {
             let shelf = Shelf::new();
             let rack = shelf.init().await;
             let place = check(&shelf, &rack, (step, failing, count)).await;
-            // Nothing that nobody wants is left in the group, but on a disk that was given up.
+            // No unwanted stacks are left in the group, except on a disk that was given up.
             rack.verify().await.unwrap();
             let mut stacks = shelf.stacks();
             stacks.retain(|(at, _)| step != Step::Rebuild || *at != place);

@@ -1,4 +1,5 @@
-//! Names are the index's: while disks sleep no file of theirs is opened, as the kernel tells it.
+//! Metadata operations need only the index: while disks sleep none of their files is opened,
+//! according to inotify.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -12,7 +13,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
 use crate::shelf::{Shelf, noise, shape};
 
-/// Is told by the kernel of whatever is done with the folders of disks and what is in them.
+/// An inotify watch on the folders of all disks.
 struct Tracer {
     fd: OwnedFd,
     watched: BTreeMap<i32, PlaceId>,
@@ -31,7 +32,7 @@ impl Tracer {
         Self { fd, watched }
     }
 
-    /// Disks of which something was opened, read, listed or changed since it was asked last.
+    /// Returns the disks with a file opened, read, listed or changed since the last call.
     fn touched(&self) -> Vec<PlaceId> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.fd, &mut buffer);
@@ -76,12 +77,12 @@ async fn an_hour_of_names_status_and_small_objects_opens_no_file_of_a_disk() {
         shelf.clock.advance(Duration::from_secs(60));
     }
     assert_eq!(tracer.touched(), [], "a file of a disk that sleeps was opened");
-    // The tracer notices one that is opened, and a folder that is listed.
+    // The tracer does notice an opened file and a listed folder.
     let (place, file) = shelf.stacks().remove(0);
     assert!(!tracer.touched().is_empty(), "this test listed all folders");
     std::fs::File::open(file).unwrap();
     assert_eq!(tracer.touched().first(), Some(&place));
-    // And a read of the rack touches the disks of one group alone.
+    // A read of the rack touches the disks of one group only.
     rack.get(&big).await.unwrap().bytes().await.unwrap();
     let status = rack.status().await.unwrap();
     let of =

@@ -1,4 +1,4 @@
-//! Few disks woken for a read: as many as are enough, and the others only on suspicion.
+//! Reads that spin up only as many disks as are enough, and the others only on suspicion.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use object_store::path::Path;
 
 use crate::shelf::{Shelf, noise, shape};
 
-/// Several stripes.
+/// Spans several stripes.
 const LENGTH: usize = 3_000_000;
-/// Bytes of the information of a stripe that lie on one disk.
+/// Bytes of a stripe on one disk.
 const FRAGMENT: usize = 128 * 1024;
 
 fn key() -> Path {
@@ -36,7 +36,7 @@ fn open(shelf: &Shelf, spare: u32) -> RackStore {
     RackStore::open(RackOptions { policy: needed(spare), ..shelf.options() }).unwrap()
 }
 
-/// A rack with one blob, opened anew: every disk sleeps.
+/// Creates a rack with one blob and stops it, so that every disk is spun down.
 async fn one_blob(shelf: &Shelf) -> Vec<u8> {
     let rack = shelf.init().await;
     let bytes = noise(1, LENGTH);
@@ -49,14 +49,14 @@ async fn read(rack: &RackStore) -> Vec<u8> {
     rack.get(&key()).await.unwrap().bytes().await.unwrap().to_vec()
 }
 
-/// Disks that turn.
+/// Returns the spinning disks.
 async fn turning(rack: &RackStore) -> BTreeSet<PlaceId> {
     let groups = rack.status().await.unwrap().groups;
     let disks = groups.iter().flat_map(|group| &group.disks);
     disks.filter(|disk| disk.power.turns()).map(|disk| disk.place).collect()
 }
 
-/// Disks that were woken for this.
+/// Returns the number of disks that were spun up for this cause.
 async fn woken(rack: &RackStore, kind: CauseKind) -> usize {
     let wakes = rack.ledger().await.unwrap();
     let those = wakes.iter().filter(|wake| wake.cause.kind() == kind);
@@ -65,7 +65,7 @@ async fn woken(rack: &RackStore, kind: CauseKind) -> usize {
 
 type Stacks = Vec<(PlaceId, PathBuf)>;
 
-/// Stacks on disks that turn, and on those that do not.
+/// Returns the stacks on spinning disks, and those on the others.
 fn parted(shelf: &Shelf, turning: &BTreeSet<PlaceId>) -> (Stacks, Stacks) {
     shelf.stacks().into_iter().partition(|(place, _)| turning.contains(place))
 }
@@ -86,7 +86,7 @@ async fn a_read_wakes_as_many_disks_as_are_enough_and_takes_none_for_lost() {
     assert!(read(&rack).await == bytes);
     assert_eq!(turning(&rack).await.len(), enough());
     assert_eq!(woken(&rack, CauseKind::Request).await, enough());
-    // The group turns: nobody else is woken, whatever part is read.
+    // The group spins: no other disk is spun up, whatever part is read.
     for range in [0..1, 700_000..1_400_000, 2_999_999..3_000_000_u64] {
         let at = |at: u64| usize::try_from(at).unwrap();
         let part = rack.get_range(&key(), range.clone()).await.unwrap();
@@ -122,7 +122,7 @@ async fn damage_on_a_disk_that_sleeps_is_found_by_the_verification_and_not_by_a_
 
 #[tokio::test]
 async fn what_is_wrong_with_those_that_were_woken_wakes_the_others_and_is_mended() {
-    // In the header, the first stripe, and one behind stripes that were given on already.
+    // In the header, in the first stripe, and in a stripe behind some that were already returned.
     for at in [10, 5_000, 4_096 + 3 * FRAGMENT + 77] {
         let shelf = Shelf::new();
         let bytes = one_blob(&shelf).await;

@@ -1,16 +1,17 @@
-//! Disks that sleep are looked at, and not woken: another program may have woken one, or somebody
-//! taken it away.
+//! Polls the power state of disks in standby without spinning them up: another program may have
+//! spun one up, or somebody may have removed it.
 //!
 //! ```text
-//! turns, and none of ours wants it     in the ledger, as woken by others; the controller has it
-//!                                      put down, or takes it in where its group spins
-//! is not there                         lost, until a look finds it again
+//! spins, not on our command     in the ledger, as an external spin-up; the controller has it spun
+//!                               down, or uses it if its group spins
+//! not present                   lost, until a poll finds it again
 //! ```
 //!
-//! Disks that did not come up are woken after their rest, a few times, to see whether they do now:
-//! else what was wrong for a moment would be shown until somebody wants their group.
+//! Disks that failed to spin up are tried again after their backoff, a few times. Otherwise a
+//! transient failure would be shown until the next request for their group.
 //!
-//! At the first look after a start what turns was left turning, by a crash say; that is no wake.
+//! A disk found spinning at the first poll after a start was left so, by a crash for example; it
+//! does not count as a spin-up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,55 +24,55 @@ use super::{Loop, Message};
 use crate::limits::{LOOK_PERIOD, PROBES_MAX};
 use crate::work::disk_name;
 
-/// When disks are looked at, and what was found that is not as it should be.
+/// When disks are polled, and the unexpected states that were found.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     next: Instant,
     is_under_way: bool,
     has_looked: bool,
-    /// Disks that were found turning, and were not put down since.
+    /// Disks that were found spinning and have not been spun down since.
     turning: BTreeSet<PlaceId>,
-    /// Those of them that are being put down.
+    /// Those of them that are being spun down.
     sinking: BTreeSet<PlaceId>,
-    /// Places that no disk was in.
+    /// Places found without a disk.
     gone: BTreeSet<PlaceId>,
-    /// How often disks were woken to see whether they come up, since they last did.
+    /// How often each disk was probed since it last came up.
     probes: BTreeMap<PlaceId, u32>,
 }
 
 impl Looks {
-    /// When the next one is due; none while one is under way.
+    /// When the next poll is due; none while one is running.
     pub(super) fn deadline(&self) -> Option<Instant> {
         (!self.is_under_way).then_some(self.next)
     }
 
-    /// A disk stands still: the next time that it turns is another.
+    /// Records that a disk has spun down: if it is found spinning again, that is another spin-up.
     pub(super) fn stands_still(&mut self, place: PlaceId) {
         self.turning.remove(&place);
         self.sinking.remove(&place);
     }
 
-    /// A disk that others woke is put down from now on.
+    /// Records that an externally spun-up disk is being spun down.
     pub(super) fn sinks(&mut self, place: PlaceId) {
         self.sinking.insert(place);
     }
 
-    /// It was not put down.
+    /// Records that the spin-down failed.
     pub(super) fn does_not_sink(&mut self, place: PlaceId) {
         self.sinking.remove(&place);
     }
 
-    /// Whether it is being put down.
+    /// Whether the disk is being spun down.
     pub(super) fn is_sinking(&self, place: PlaceId) -> bool {
         self.sinking.contains(&place)
     }
 
-    /// It came up.
+    /// Records that a disk came up.
     pub(super) fn came_up(&mut self, place: PlaceId) {
         self.probes.remove(&place);
     }
 
-    /// Another disk is in a place.
+    /// Records that another disk is in a place.
     pub(super) fn replaced(&mut self, place: PlaceId) {
         self.gone.remove(&place);
         self.probes.remove(&place);
@@ -80,7 +81,7 @@ impl Looks {
 }
 
 impl Loop {
-    /// Looks at all disks that sleep, when it is time to.
+    /// Polls all disks in standby when it is time to.
     pub(super) fn look(&mut self) {
         let now = self.clock.passed();
         if self.is_stopping || self.looks.deadline().is_none_or(|due| now < due) {
@@ -100,17 +101,17 @@ impl Loop {
         let look = move || drop(inbox.send(Message::Looked(look_at(&*hand.backend, &asleep))));
         match std::thread::Builder::new().name("rack-look".to_owned()).spawn(look) {
             Ok(_) => self.looks.is_under_way = true,
-            // It is tried again when the next is due.
+            // The next poll tries again.
             Err(error) => tracing::warn!("the rack's disks are not looked at: {error}"),
         }
     }
 
-    /// Has disks woken that did not come up, when they have rested.
+    /// Spins up disks that failed to come up, once their backoff is over.
     fn probe(&mut self) {
         if self.troubles.is_empty() {
             return;
         }
-        // Rests are over by the time that the controller was told last.
+        // The controller ends a backoff when it learns the time.
         self.tell(Event::Timer);
         self.settle();
         for group in self.assignment.groups().collect::<Vec<_>>() {
@@ -140,12 +141,12 @@ impl Loop {
         }
     }
 
-    /// What a look has found.
+    /// Handles the result of a poll.
     pub(super) fn looked(&mut self, looked: Vec<(PlaceId, Observed)>) {
         self.looks.is_under_way = false;
         let is_first = !std::mem::replace(&mut self.looks.has_looked, true);
         for (place, observed) in looked {
-            // Somebody of ours wanted it meanwhile.
+            // We have spun it up meanwhile.
             if self.hand.shop.guard.power(place) != Some(Power::Standby) {
                 continue;
             }
@@ -187,7 +188,8 @@ impl Loop {
     }
 }
 
-/// What disks do, without waking them. What cannot be asked is left for the next look.
+/// Returns the state of disks without spinning them up. Those that cannot be queried are left for
+/// the next poll.
 fn look_at(backend: &dyn Backend, places: &[PlaceId]) -> Vec<(PlaceId, Observed)> {
     let look = |&place: &PlaceId| match backend.observe(place) {
         Ok(observed) => Some((place, observed)),

@@ -1,4 +1,4 @@
-//! Commits of which nobody can tell whether they are on their disk.
+//! Commits with an unknown outcome: nobody can tell whether they are on disk.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use fulgurite_catalog::{Batch, CatalogError, ReadView, Space, Visitor};
 
 use super::*;
 
-/// A store whose next batch fails, on its disk already or not.
+/// A store whose next batch fails, either before or after it reaches the disk.
 struct Doubtful {
     store: MemoryStore,
     is_applied: Mutex<Option<bool>>,
@@ -71,7 +71,7 @@ fn a_put_whose_commit_is_in_doubt_is_there_whole_or_not_at_all() {
         let whole = whole(2, sequence, &[1, 2, 3]);
         index.commit(object("a"), whole, Mode::Overwrite).unwrap_err();
         index.committer.reopen_blocking().unwrap();
-        // Whoever wrote it gives up what it began, now or at the next start.
+        // The writer gives up what it began, now or at the next start.
         index.give_up(blob(2), sequence).unwrap();
         let row = index.object("a").unwrap().unwrap();
         let (there, gone) = match is_applied {

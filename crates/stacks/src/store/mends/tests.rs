@@ -1,4 +1,4 @@
-//! Which blobs are mended when.
+//! Tests which blobs are repaired when.
 
 use fulgurite_units::{BlobId, Duration, Instant};
 

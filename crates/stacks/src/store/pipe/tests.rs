@@ -1,4 +1,4 @@
-//! A client that takes, one that leaves, and one that is too slow.
+//! Tests a client that keeps up, one that disconnects, and one that is too slow.
 
 use std::task::Waker;
 
@@ -51,7 +51,7 @@ fn a_client_that_is_too_slow_finds_the_giver_gone_and_what_was_given() {
     for _ in 0..PIPE_STRIPES_MAX {
         assert!(give(&giver, "one").is_continue());
     }
-    // It waits until the clock is turned, whoever comes first.
+    // The worker blocks until the clock is advanced, whichever thread is first.
     let worker = std::thread::spawn(move || match give(&giver, "two") {
         ControlFlow::Break(end) => giver.end(end),
         ControlFlow::Continue(()) => panic!("there was no room"),
