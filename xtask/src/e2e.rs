@@ -23,6 +23,8 @@ pub(crate) fn run(binary: &Path, see: impl FnMut(&str)) -> Result<Outcome> {
     };
     let mut command = shell::program(python);
     command.args(["-m", "pytest", "tests/e2e", "-p", "no:cacheprovider", "--durations=40", "-ra"]);
+    // Of tests that passed nothing is left: all of them together take 20 GB.
+    command.args(["-o", "tmp_path_retention_policy=failed"]);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = (processors * WORKERS_PER_PROCESSOR).min(WORKERS_MAX).to_string();
     // The tests declare their groups and their order.
