@@ -68,6 +68,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.module.__name__, len(LONGEST)))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop where pytest-xdist keeps no groups: each worker would repeat shared setups."""
+    if not getattr(session.config.option, "loadgroup", False):
+        return
+    grouped = [item for item in session.items if item.get_closest_marker("xdist_group")]
+    if any("@" not in item.nodeid for item in grouped):
+        message = "this pytest and this pytest-xdist keep no groups of tests together"
+        raise pytest.UsageError(message)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def program() -> Path:
     """The program under test is built before the tests run."""

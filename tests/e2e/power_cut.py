@@ -82,6 +82,6 @@ def describe(run: Run, cut: Cut, losses: list[Loss]) -> str:
     life = bisect.bisect(run.life_begins, cut.moment)
     around = run.records[max(cut.index - 3, 0) : cut.index + 2]
     calls = ", ".join(f"{it.op} {it.path.removeprefix(str(run.shim.root))}" for it in around)
-    told = "\n  ".join(f"{loss.key}: {loss.what[:LOSS_LENGTH]}" for loss in losses[:LOSSES_SHOWN])
-    told += f"\n  and {len(losses) - LOSSES_SHOWN} more" if len(losses) > LOSSES_SHOWN else ""
-    return f"{cut} in life {life}, near {calls}:\n  {told}"
+    report = "\n  ".join(f"{loss.key}: {loss.what[:LOSS_LENGTH]}" for loss in losses[:LOSSES_SHOWN])
+    report += f"\n  and {len(losses) - LOSSES_SHOWN} more" if len(losses) > LOSSES_SHOWN else ""
+    return f"{cut} in life {life}, near {calls}:\n  {report}"

@@ -1,4 +1,4 @@
-"""Storage that fails for a while, below every tier: nothing is lost, it is told, and it heals.
+"""Storage that fails for a while, below every tier: nothing is lost, it is reported, and it heals.
 
 One archive for each place has all tiers and runs under the shim (shim.c), which lets calls below
 that place fail: no room, one sync that fails, a disk that fails for good, a file system that is
@@ -53,11 +53,11 @@ CLASSES = {
     "ONEZONE_IA": ("folder", True),
 }
 ANSWER_SECONDS = 30
-TOLD_SECONDS = 180.0
+REPORT_SECONDS = 180.0
 HEAL_SECONDS = 60.0
 # `serve` ended itself, since the key table could not be synced (docs/operating.md).
 KEY_TABLE_FAILED = 11
-# What a client is told that is to come again, or to make room; and where the archive's own disk
+# Answers that ask a client to retry or to make room; and one more where the archive's own disk
 # fails.
 BUSY = {(503, "ServiceUnavailable"), (503, "SlowDown"), (507, "InsufficientStorage")}
 REFUSALS = {False: BUSY, True: BUSY | {(500, "InternalError")}}
@@ -81,7 +81,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Fault:
-    """What the calls below a place do, and what is then told of it."""
+    """How the calls below a place fail, and the cause that is then reported."""
 
     mode: str
     cause: str
@@ -98,7 +98,7 @@ PLACES = {
         status="catalog|disk|trouble|pipeline",
         metrics=r'fulgurite_(catalog_writable 0|free_bytes 0|job_state\{job="tending",.*g"\} 1)',
     ),
-    # Disks that did not come up rest for a minute, and are then woken by whoever wants them, or
+    # Disks that did not come up rest for a minute, and are then spun up by the next request, or
     # within another minute to see whether they do.
     "rack-disks": Place("rack-disks", "rack", heal_seconds=200, **RACK),
     # A known exception: once its store is closed, the log alone has the cause.
@@ -135,8 +135,8 @@ class Rig:
     # Key: its class and the bodies that it may have; more than one where a put was in doubt.
     kept: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     refused: dict[str, bytes] = field(default_factory=dict)
-    # What was last told of what does not go well.
-    told: str = ""
+    # The last report of failures.
+    report: str = ""
 
     @property
     def folder(self) -> Path:
@@ -269,7 +269,7 @@ class Rig:
         else:
             assert self.shim.disarm() > 0, "no call failed: the test met nothing"
 
-    def is_told(self, fault: Fault) -> bool:
+    def is_reported(self, fault: Fault) -> bool:
         """Whether readiness, the status and the metrics say what fails, and of which tier."""
         if not self.server.is_running():
             return self.has_ended()
@@ -280,13 +280,13 @@ class Rig:
         ready = self.ready()
         if found and ready != "ready\n":
             status = self.admin_status()
-        self.told = f"{ready}\n{found}\n{status}"
+        self.report = f"{ready}\n{found}\n{status}"
         causes = f"{fault.cause}|{place.cause}"
         named = rf"^({place.status}|trouble +moving-{place.tier}) *.*({causes})"
         return bool(re.search(named, status, re.MULTILINE))
 
     def is_healed(self) -> bool:
-        """Whether everything is moved, and nothing is told any more."""
+        """Whether everything is moved, and no failure is reported any more."""
         if not self.server.is_running() and self.has_ended():
             self.server.start()
         return self.ready() == "ready\n" and self.is_moved()
@@ -348,10 +348,10 @@ def test_storage_fails_for_a_while(rig: Rig, name: str) -> None:
         if fault.mode == "once":
             wait_until("a call fails", lambda: rig.shim.fired() > 0, HEAL_SECONDS)
         else:
-            wait_until("it is told", lambda: rig.is_told(fault), TOLD_SECONDS)
-            rig.use(f"{name}-told")
+            wait_until("it is reported", lambda: rig.is_reported(fault), REPORT_SECONDS)
+            rig.use(f"{name}-reported")
     except AssertionError as error:
-        raise AssertionError(f"{error}\n{rig.told}") from None
+        raise AssertionError(f"{error}\n{rig.report}") from None
     finally:
         rig.mend(fault)
     try:

@@ -41,7 +41,7 @@ class Case:
     files: str
     # Lost until the newer copy is brought back, and what says so.
     lost: tuple[str, ...] = ()
-    told: str = ""
+    report: str = ""
 
 
 # Single files are in test_damage_table.py.
@@ -146,9 +146,9 @@ def test_of_the_archive(server: Server, example: Example, case: Case) -> None:
         run_remedy(server.tail(3), {}, "--config", str(server.folder / "config.toml"))
         assert start_or_code(server) == 0, server.tail(5)
     assert lost_objects(server, example.objects) == sorted(case.lost), server.tail()
-    if not case.told:
+    if not case.report:
         return
-    assert "bring" in line_with(server, case.told)
+    assert "bring" in line_with(server, case.report)
     # The newer copy helps, and what was done without it is no hindrance.
     server.kill()
     for file in files:
