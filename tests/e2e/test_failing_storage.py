@@ -101,8 +101,7 @@ PLACES = {
     # Disks that did not come up rest for a minute, and are then spun up by the next request, or
     # within another minute to see whether they do.
     "rack-disks": Place("rack-disks", "rack", heal_seconds=200, **RACK),
-    # A known exception: once its store is closed, the log alone has the cause.
-    "rack-index": Place("rack-index", "rack", cause="catalog is closed", **RACK),
+    "rack-index": Place("rack-index", "rack", **RACK),
     "tomes-disks": Place("tomes-disks", "tomes", **TOMES),
     # A known exception: where the store's own thread met the failure, the log alone has its cause.
     "tomes-awake": Place(

@@ -226,7 +226,7 @@ fn forget(path: &Path) -> Outcome {
     store.reopen()?;
     let reopened = begun.elapsed() - compacted;
     println!(
-        "rewrote {bytes} in {:.2} s; opened anew in {:.3} s",
+        "rewrote {bytes} in {:.2} s; opened again in {:.3} s",
         compacted.as_secs_f64(),
         reopened.as_secs_f64()
     );

@@ -421,7 +421,7 @@ impl CommitLoop {
     /// Starts refusing closures, until the store is reopened.
     fn fail(&mut self, error: CatalogError) {
         let reason = error.chain();
-        tracing::error!(error = reason, "the catalog takes no writes; it is opened anew");
+        tracing::error!(error = reason, "the catalog takes no writes; it is opened again");
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         self.metrics.became_unusable();
         // With a disk that stays full, the store opens and its next write fails: readers would be
@@ -455,14 +455,14 @@ impl CommitLoop {
         });
         match (&result, &mut self.failure) {
             (Ok(()), Some(_)) => {
-                tracing::info!("the catalog was opened anew and takes writes");
+                tracing::info!("the catalog was opened again and takes writes");
                 *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 self.metrics.was_mended();
                 let pause = self.failure.take().map(|failure| failure.pause);
                 self.mended = pause.map(|pause| (Instant::now(), pause));
             }
             (Err(error), Some(failure)) => {
-                tracing::warn!(error = error.chain(), "the catalog cannot be opened anew yet");
+                tracing::warn!(error = error.chain(), "the catalog cannot be opened again yet");
                 failure.error = error.clone();
                 let reason = Some(error.chain());
                 *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = reason;

@@ -101,19 +101,22 @@ pub enum CatalogError {
 
     /// An earlier write failed, so the store refuses writes until it is reopened. Nothing of this
     /// request was written.
-    #[error("catalog takes no writes until it was opened anew: {reason}")]
+    #[error("catalog takes no writes until it is opened again: {reason}")]
     Poisoned {
         /// The write that failed.
         reason: String,
     },
 
     /// The store is being read, so it cannot be reopened at this moment.
-    #[error("catalog is read from, and cannot be opened anew at this moment")]
+    #[error("catalog is read from, and cannot be opened again at this moment")]
     InUse,
 
     /// The store could not be reopened yet, and cannot be read either.
-    #[error("catalog is closed until it can be opened anew")]
-    Closed,
+    #[error("catalog is closed until it can be opened again: {reason}")]
+    Closed {
+        /// Why it could not be opened.
+        reason: String,
+    },
 
     /// The committer was stopped before it ran the closure.
     #[error("catalog committer has stopped")]
@@ -188,7 +191,7 @@ impl CatalogError {
             Self::Io { .. }
             | Self::Poisoned { .. }
             | Self::InUse
-            | Self::Closed
+            | Self::Closed { .. }
             | Self::Stopped => ErrorKind::Unavailable,
             Self::Version { .. }
             | Self::Newer { .. }
@@ -210,6 +213,11 @@ impl CatalogError {
             return error.clone();
         }
         Self::Poisoned { reason: error.chain() }
+    }
+
+    /// Returns the error for requests to a store that could not be opened because of `error`.
+    pub(crate) fn closed(error: &Self) -> Self {
+        Self::Closed { reason: error.chain() }
     }
 
     /// Whether writes that failed with this error may be durable all the same.

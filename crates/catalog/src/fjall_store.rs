@@ -28,6 +28,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::ops::{ControlFlow, Deref};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -91,14 +92,17 @@ const STALL_POLL: Duration = Duration::from_millis(1);
 /// Open files kept by the store.
 const OPEN_FILES_MAX: usize = 256;
 
+/// The engine of a store, or why the store is closed.
+type Opened = Result<Arc<Engine>, CatalogError>;
+
 /// An ordered key-value store in a directory of its own.
 pub struct FjallStore {
     path: PathBuf,
     spaces: Vec<Space>,
     config: FjallConfig,
     cut_batch: Option<CutBatch>,
-    /// None while it could not be reopened.
-    engine: RwLock<Option<Arc<Engine>>>,
+    /// The error while it could not be reopened.
+    engine: RwLock<Opened>,
     /// When tables were last verified after a failure.
     checked: Mutex<Option<Instant>>,
     met: Arc<MetDamage>,
@@ -133,7 +137,7 @@ impl FjallStore {
             spaces: spaces.to_vec(),
             config: *config,
             cut_batch,
-            engine: RwLock::new(Some(Arc::new(engine))),
+            engine: RwLock::new(Ok(Arc::new(engine))),
             checked: Mutex::default(),
             met,
         })
@@ -185,8 +189,7 @@ impl FjallStore {
     }
 
     fn engine(&self) -> Result<Arc<Engine>, CatalogError> {
-        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        engine.clone().ok_or(CatalogError::Closed)
+        self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn view(&self) -> Result<View<Arc<Engine>>, CatalogError> {
@@ -211,12 +214,12 @@ impl FjallStore {
 
     /// Locks the engine once it has no readers. New readers are blocked only briefly at a time,
     /// because one may need a second view to finish its first.
-    fn unread(&self) -> Result<RwLockWriteGuard<'_, Option<Arc<Engine>>>, CatalogError> {
+    fn unread(&self) -> Result<RwLockWriteGuard<'_, Opened>, CatalogError> {
         for _ in 0..READERS_HELD_TIMES_MAX {
             let engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
             let until = Instant::now() + READERS_HELD_MAX;
             while Instant::now() < until {
-                if engine.as_ref().is_none_or(|engine| Arc::strong_count(engine) == 1) {
+                if engine.as_ref().map_or(true, |engine| Arc::strong_count(engine) == 1) {
                     return Ok(engine);
                 }
                 std::thread::sleep(STALL_POLL);
@@ -279,7 +282,7 @@ impl KeyValue for FjallStore {
             _ => false,
         };
         let mut place = self.unread()?;
-        drop(place.take());
+        *place = Err(CatalogError::Closed { reason: "it is being opened again".to_owned() });
         // The journal of a flushed store is not replayed: that would bring back deletions that
         // compaction has dropped.
         let settled =
@@ -293,7 +296,7 @@ impl KeyValue for FjallStore {
             // If tables cannot be written, or one is damaged, the store can still be read.
             Err(error) => (Engine::open_to_read(self.place()), Err(error)),
         };
-        *place = engine.ok().map(Arc::new);
+        *place = engine.map(Arc::new).map_err(|error| CatalogError::closed(&error));
         result
     }
 }
@@ -304,7 +307,10 @@ impl Drop for FjallStore {
     fn drop(&mut self) {
         let place = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
         // An open snapshot keeps the store open.
-        let Some(engine) = place.take().and_then(Arc::into_inner) else { return };
+        let closed = Err(CatalogError::Closed { reason: "it was dropped".to_owned() });
+        let Some(engine) = mem::replace(place, closed).ok().and_then(Arc::into_inner) else {
+            return;
+        };
         let flushed = engine.check_usable().and_then(|()| engine.flush());
         drop(engine);
         if let Err(error) = flushed.and_then(|()| layout::renew_journal(&self.path)) {

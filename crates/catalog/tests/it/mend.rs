@@ -89,6 +89,33 @@ fn a_store_whose_flush_failed_is_read_and_mends_when_it_can_write_again() {
 }
 
 #[test]
+fn a_store_whose_directory_is_gone_says_so_until_it_is_back() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("catalog");
+    let away = parent.path().join("away");
+    let store = open(&path);
+    put(&store, NAMES, "before").unwrap();
+    fs::rename(&path, &away).unwrap();
+    // The first attempt still has the open files.
+    store.reopen().unwrap_err();
+    store.reopen().unwrap_err();
+
+    let refusals = [
+        put(&store, NAMES, "refused").unwrap_err(),
+        store.check().unwrap_err(),
+        store.get(NAMES, b"before").unwrap_err(),
+    ];
+    for refused in refusals {
+        assert!(matches!(refused, CatalogError::Closed { .. }), "{refused}");
+        assert!(refused.to_string().contains("No such file or directory"), "{refused}");
+    }
+
+    fs::rename(&away, &path).unwrap();
+    store.reopen().unwrap();
+    assert_eq!(keys(&store), ["before"]);
+}
+
+#[test]
 fn a_committer_mends_its_store_without_help() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("catalog");

@@ -139,7 +139,7 @@ impl Shelf {
     }
 
     /// Lets time pass until all disks stand still and everything is protected.
-    pub(crate) async fn settle(&self, set: &TomeSet) {
+    pub(crate) async fn settle(&self, set: &TomeSet) -> SetStatus {
         for _ in 0..TURNS_MAX {
             let status = set.status().await;
             let is_still =
@@ -147,7 +147,7 @@ impl Shelf {
             let left = status.tomes.iter().filter(|tome| tome.trouble.is_none());
             let left: ByteCount = left.map(|tome| tome.unprotected.bytes).sum();
             if is_still && left == ByteCount::ZERO {
-                return;
+                return status;
             }
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             self.clock.advance(STEP);
