@@ -8,8 +8,7 @@ use s3s::dto::{CompletedMultipartUpload, CreateBucketConfiguration, Delete, Rest
 use s3s::xml::{Deserialize, Deserializer};
 
 use crate::admin::reads_authorization;
-use crate::percent;
-use crate::s3::signature::{ChunkSigner, Claimed, parse_basic, parse_date};
+use crate::s3::signature::{ChunkSigner, Claimed, pairs, parse_basic, parse_date};
 use crate::s3::{ChunkDecoder, DOCUMENTS};
 
 /// Parses an `Authorization` header and formats its claim again; `None` when it is malformed.
@@ -22,11 +21,7 @@ pub fn signature_header(text: &str) -> Option<String> {
 /// malformed.
 #[must_use]
 pub fn signature_query(query: &str) -> Option<String> {
-    let pairs = query.split('&').map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Some((percent::decode_query(name)?, percent::decode_query(value)?))
-    });
-    let pairs: Vec<(String, String)> = pairs.collect::<Option<_>>()?;
+    let pairs = pairs(query).ok()?;
     Claimed::of_query(&pairs).ok().map(|claimed| written(&claimed))
 }
 

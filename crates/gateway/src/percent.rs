@@ -1,5 +1,7 @@
 //! Percent-encoding as S3 does it, and query strings in which a broken escape is an error.
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 /// Characters escaped in queries: all but the unreserved ones.
@@ -25,7 +27,10 @@ pub(crate) fn decode_bytes(path: &str) -> Vec<u8> {
 }
 
 /// Decodes a part of a query string; `None` when it is not UTF-8 or an escape is broken.
-pub(crate) fn decode_query(text: &str) -> Option<String> {
+pub(crate) fn decode_query(text: &str) -> Option<Cow<'_, str>> {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Some(Cow::Borrowed(text));
+    }
     let is_escape = |rest: &str| {
         rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
@@ -33,14 +38,14 @@ pub(crate) fn decode_query(text: &str) -> Option<String> {
         return None;
     }
     let text = text.replace('+', " ");
-    Some(percent_decode_str(&text).decode_utf8().ok()?.into_owned())
+    Some(Cow::Owned(percent_decode_str(&text).decode_utf8().ok()?.into_owned()))
 }
 
 /// Returns the decoded value of `name` in a query string.
 pub(crate) fn query_value(query: &str, name: &str) -> Option<String> {
     query.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decode_query(key)? == name).then(|| decode_query(value))?
+        (decode_query(key)? == name).then(|| decode_query(value).map(Cow::into_owned))?
     })
 }
 

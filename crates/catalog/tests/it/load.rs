@@ -101,8 +101,8 @@ fn rows_that_end_with_an_error_are_not_there() {
     let parent = parent();
     let path = parent.path().join("catalog");
     let store = open(&path);
-    let failing = rows().chain([Err(CatalogError::Closed)]);
-    assert!(matches!(store.load(FULL, failing), Err(CatalogError::Closed)));
+    let failing = rows().chain([Err(CatalogError::Stopped)]);
+    assert!(matches!(store.load(FULL, failing), Err(CatalogError::Stopped)));
     let long = rows().chain([Ok((vec![0xFF; 9000], Vec::new()))]);
     assert!(matches!(store.load(FULL, long), Err(CatalogError::KeyLength { .. })));
     assert_eq!(content(&store, FULL), Vec::new());

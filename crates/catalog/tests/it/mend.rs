@@ -228,9 +228,9 @@ fn a_store_that_is_not_accepted_stays_as_it_was() {
     let journal = fs::read(killed.join("0.jnl")).unwrap();
     let refused = FjallStore::open_if(&killed, &[NAMES, OTHER], &CONFIG, |view| {
         assert!(view.get(NAMES, b"a")?.is_some(), "what is in the journal is seen");
-        Err(CatalogError::Closed)
+        Err(CatalogError::Stopped)
     });
-    assert!(matches!(refused, Err(CatalogError::Closed)));
+    assert!(matches!(refused, Err(CatalogError::Stopped)));
     assert!(fs::read(killed.join("0.jnl")).unwrap() == journal);
     assert_eq!(keys(&open(&killed)), ["a"]);
 }

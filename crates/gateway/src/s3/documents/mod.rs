@@ -102,8 +102,12 @@ impl From<DocumentError> for Refusal {
 impl Document {
     /// Returns the document of a request, by its head.
     pub(super) fn of(parts: &Parts, hosts: &Hosts) -> Option<&'static Self> {
+        // Reads are most requests, and have no body.
+        if parts.method != Method::POST && parts.method != Method::PUT {
+            return None;
+        }
         let query = parts.uri.query().unwrap_or_default();
-        let names: Vec<String> = query
+        let names: Vec<_> = query
             .split('&')
             .filter(|pair| !pair.is_empty())
             .filter_map(|pair| percent::decode_query(pair.split('=').next()?))

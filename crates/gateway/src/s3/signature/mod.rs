@@ -20,6 +20,8 @@ mod moment;
 mod stream;
 pub(crate) mod version2;
 
+use std::borrow::Cow;
+
 use http::header::{AUTHORIZATION, DATE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -299,10 +301,11 @@ fn payload_of(text: &str, signer: impl FnOnce() -> ChunkSigner) -> Result<Payloa
 }
 
 /// Returns the decoded parameters of a query, in their order.
-pub(super) fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
+pub(crate) fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
+    let decode = |text| percent::decode_query(text).map(Cow::into_owned);
     let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Some((percent::decode_query(name)?, percent::decode_query(value)?))
+        Some((decode(name)?, decode(value)?))
     });
     pairs
         .collect::<Option<_>>()
