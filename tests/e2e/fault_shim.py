@@ -14,9 +14,12 @@ import platform
 import shutil
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness import Server
 
 SOURCE = Path(__file__).with_name("shim.c")
 PAGE_BYTES = 4096
@@ -33,6 +36,9 @@ HEADER = struct.Struct("<cbhIQQQ")
 # mode, classes, errno, countdown, fired, calls of each class, match
 CONTROL = struct.Struct(f"<IIiiI{len(CLASSES)}I256s")
 MATCH_BYTES_MAX = 255
+# Behind that: whether to pause, and whether a call does.
+PAUSE_AT = CONTROL.size
+PAUSE_SECONDS = 2.0
 
 
 def missing() -> str | None:
@@ -113,6 +119,19 @@ class Shim:
         """Let no call fail any more; how many did."""
         self._control[:4] = struct.pack("<I", MODES["idle"])
         return self.fired()
+
+    def kill(self, server: Server) -> None:
+        """Kill a process while none of its calls is between being made and being written down."""
+        self._control[PAUSE_AT : PAUSE_AT + 8] = struct.pack("<II", 1, 0)
+        ends = time.monotonic() + PAUSE_SECONDS
+        # Who makes no call for so long is within none.
+        while not self._is_paused() and time.monotonic() < ends:
+            time.sleep(0.001)
+        server.kill()
+        self._control[PAUSE_AT : PAUSE_AT + 8] = struct.pack("<II", 0, 0)
+
+    def _is_paused(self) -> bool:
+        return bool(struct.unpack_from("<I", self._control, PAUSE_AT + 4)[0])
 
     def fired(self) -> int:
         """Count the calls that failed since the shim was armed."""

@@ -55,6 +55,8 @@ struct control {
     uint32_t fired;
     uint32_t calls[CLASSES];
     char match[256]; /* only paths that contain this */
+    uint32_t pause;  /* set by the test: the next call that is written down waits for the kill */
+    uint32_t paused; /* whether one waits */
 };
 
 struct header {
@@ -79,6 +81,16 @@ static int record_file = -1;
 static struct control *control;
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t syncs;
+
+/* Begins a call and its record. While one waits here, no other is between its call and its record,
+ * where a kill would let the call out. */
+static void lock(void) {
+    pthread_mutex_lock(&order);
+    while (__atomic_load_n(&control->pause, __ATOMIC_SEQ_CST)) {
+        __atomic_store_n(&control->paused, 1, __ATOMIC_SEQ_CST);
+        usleep(1000);
+    }
+}
 
 static long call(long n, long a, long b, long c, long d, long e, long f) {
     return fault_gate(n, a, b, c, d, e, f);
@@ -142,7 +154,7 @@ static int is_failing(int class, const char *path) {
             return 0;
     }
     __atomic_add_fetch(&control->fired, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_lock(&order);
+    lock();
     record('I', class, mode == SHORT ? -1 : control->error, path, 0, 0, 0, NULL);
     pthread_mutex_unlock(&order);
     return mode == SHORT ? -1 : control->error;
@@ -159,7 +171,7 @@ static long do_open(long n, long dir, const char *name, long flags, long mode) {
     if (error > 0) return -error;
     if (!(flags & (O_CREAT | O_TRUNC)))
         return call(SYS_openat, dirfd, (long)name, flags, mode, 0, 0);
-    pthread_mutex_lock(&order);
+    lock();
     int existed = stat(path, &s) == 0;
     long fd = call(SYS_openat, dirfd, (long)name, flags, mode, 0, 0);
     if (fd >= 0 && !existed) record('C', CREATE, 0, path, inode_of(fd), 0, 0, NULL);
@@ -176,7 +188,7 @@ static long do_write(int fd, const char *path, const void *bytes, size_t n, off_
     if (error > 0) return -error;
     if (error < 0) n = n > 1 ? n / 2 : n;
     int flags = fcntl(fd, F_GETFL);
-    pthread_mutex_lock(&order);
+    lock();
     struct stat s;
     fstat(fd, &s);
     off_t offset = flags & O_APPEND ? s.st_size : at >= 0 ? at : lseek(fd, 0, SEEK_CUR);
@@ -217,7 +229,7 @@ static long do_statfs(long n, const char *path, const long *a) {
 
 static void record_synced(const char *path, int fd) {
     uint64_t file = inode_of(fd);
-    pthread_mutex_lock(&order);
+    lock();
     uint64_t sync = ++syncs;
     record('S', SYNC, 0, path, file, sync, 0, NULL);
     record('E', SYNC, 0, path, file, sync, 0, NULL);
@@ -226,14 +238,14 @@ static void record_synced(const char *path, int fd) {
 
 static long do_sync(int fd, const char *path) {
     uint64_t file = inode_of(fd);
-    pthread_mutex_lock(&order);
+    lock();
     uint64_t sync = ++syncs;
     record('S', SYNC, 0, path, file, sync, 0, NULL);
     pthread_mutex_unlock(&order);
     int error = is_failing(SYNC, path);
     struct timespec while_it_lasts = {0, SYNC_NANOSECONDS};
     nanosleep(&while_it_lasts, NULL);
-    pthread_mutex_lock(&order);
+    lock();
     record('E', SYNC, error > 0 ? error : 0, path, file, sync, 0, NULL);
     pthread_mutex_unlock(&order);
     return error > 0 ? -error : 0;
@@ -242,7 +254,7 @@ static long do_sync(int fd, const char *path) {
 static long do_truncate(int fd, const char *path, off_t size) {
     int error = is_failing(TRUNCATE, path);
     if (error > 0) return -error;
-    pthread_mutex_lock(&order);
+    lock();
     long done = call(SYS_ftruncate, fd, size, 0, 0, 0, 0);
     if (!done) record('T', TRUNCATE, 0, path, inode_of(fd), size, 0, NULL);
     pthread_mutex_unlock(&order);
@@ -252,7 +264,7 @@ static long do_truncate(int fd, const char *path, off_t size) {
 static long do_allocate(int fd, const char *path, long mode, off_t offset, off_t bytes) {
     int error = is_failing(ALLOCATE, path);
     if (error > 0) return -error;
-    pthread_mutex_lock(&order);
+    lock();
     long done = call(SYS_fallocate, fd, mode, offset, bytes, 0, 0);
     uint64_t file = inode_of(fd);
     if (!done && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
@@ -269,7 +281,7 @@ static long do_rename(int old_dir, const char *old, int new_dir, const char *new
         return call(SYS_renameat2, old_dir, (long)old, new_dir, (long)new, flags, 0);
     int error = is_failing(RENAME, from);
     if (error > 0) return -error;
-    pthread_mutex_lock(&order);
+    lock();
     long done = call(SYS_renameat2, old_dir, (long)old, new_dir, (long)new, flags, 0);
     /* The second path is the record's bytes. One that replaces nothing is like any other, done. */
     if (!done && !(flags & ~RENAME_NOREPLACE)) record('R', RENAME, 0, from, 0, 0, strlen(to), to);
@@ -284,7 +296,7 @@ static long do_link(int old_dir, const char *old, int new_dir, const char *new, 
         return call(SYS_linkat, old_dir, (long)old, new_dir, (long)new, flags, 0);
     int error = is_failing(RENAME, to);
     if (error > 0) return -error;
-    pthread_mutex_lock(&order);
+    lock();
     long done = call(SYS_linkat, old_dir, (long)old, new_dir, (long)new, flags, 0);
     if (!done) record('L', RENAME, 0, from, 0, 0, strlen(to), to);
     pthread_mutex_unlock(&order);
@@ -296,7 +308,7 @@ static long do_unlink(int dir, const char *name, long flags) {
     if (!path_at(dir, name, path)) return call(SYS_unlinkat, dir, (long)name, flags, 0, 0, 0);
     int error = is_failing(UNLINK, path);
     if (error > 0) return -error;
-    pthread_mutex_lock(&order);
+    lock();
     long done = call(SYS_unlinkat, dir, (long)name, flags, 0, 0, 0);
     if (!done) record('U', UNLINK, 0, path, 0, 0, 0, NULL);
     pthread_mutex_unlock(&order);
@@ -308,7 +320,7 @@ static long do_mkdir(int dir, const char *name, long mode) {
     if (!path_at(dir, name, path)) return call(SYS_mkdirat, dir, (long)name, mode, 0, 0, 0);
     int error = is_failing(MKDIR, path);
     if (error > 0) return -error;
-    pthread_mutex_lock(&order);
+    lock();
     long done = call(SYS_mkdirat, dir, (long)name, mode, 0, 0, 0);
     struct stat s;
     if (!done && !stat(path, &s)) record('M', MKDIR, 0, path, s.st_ino, 0, 0, NULL);
@@ -323,7 +335,7 @@ static long do_unseen(long n, const long *a) {
     if (n == SYS_io_uring_setup) return -ENOSYS;
     if (!path_of(fd, path)) return call(n, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (n != SYS_mmap) return -ENOSYS; /* the caller falls back to writes */
-    pthread_mutex_lock(&order);
+    lock();
     record('!', CLASSES, 0, path, 0, 0, 0, NULL);
     pthread_mutex_unlock(&order);
     return call(n, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -72,7 +72,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             load(server, found.driver)
             server.seal()
             # The last life ends in order, the others within their work.
-            server.kill() if life < LIVES - 1 else server.stop()
+            shim.kill(server) if life < LIVES - 1 else server.stop()
     finally:
         server.kill()
     assert not found.driver.findings, found.driver.findings

@@ -159,7 +159,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Run:
                 found.driver.client.create_bucket(Bucket=BUCKET)
                 found.bucket_made = shim.position()
             found.driver.check_listing()
-            live(server, found.driver, life)
+            live(server, found, life)
     finally:
         server.kill()
     assert not found.driver.findings, found.driver.findings
@@ -178,19 +178,19 @@ def write_map(server: Everywhere) -> dict[str, str]:
     return {"map": str(server.map), "near": SITES[0], "heal_every": "1s", "collect_every": "2s"}
 
 
-def live(server: Server, driver: TierDriver, life: int) -> None:
+def live(server: Server, run: Run, life: int) -> None:
     """Load the archive with its share and kill it: within its work, the last time after it."""
     enough = BODIES * (life + 1) // LIVES
 
     def work() -> None:
-        wait_loaded(server, lambda: driver.bodies >= enough)
+        wait_loaded(server, lambda: run.driver.bodies >= enough)
         if life < LIVES - 1:
-            server.kill()
+            run.shim.kill(server)
 
-    driver.run(work)
+    run.driver.run(work)
     if life == LIVES - 1:
         wait_moved(server, SETTLE_SECONDS)
-        server.kill()
+        run.shim.kill(server)
 
 
 def wait_moved(server: Server, seconds: float) -> None:

@@ -1,7 +1,7 @@
 //! Every integer field, with text that some parsers accept as an integer.
 
-use http::Request;
 use http::request::Parts;
+use http::{HeaderName, Request};
 
 use super::{HEADER_COUNTS, HEADER_LENGTHS, QUERY_INTEGERS, check, parse_integer};
 
