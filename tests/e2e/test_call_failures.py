@@ -158,7 +158,7 @@ class Stretch:
         except AssertionError:
             self.shim.disarm()
             self.finding(it, "the start neither ended nor served")
-            server.kill()
+            self.shim.kill(server)
 
     def go_on(self, it: Round) -> None:
         """Wait until the archive does all its work again; a restart is a finding."""
@@ -172,7 +172,7 @@ class Stretch:
             wait_until("the archive works again", self.is_working, GO_ON_SECONDS)
         except AssertionError:
             self.finding(it, f"needs a restart: {self.server.tail(3)}")
-            self.server.kill()
+            self.shim.kill(self.server)
             self.restart(it)
 
     def restart(self, it: Round) -> None:
@@ -207,9 +207,9 @@ class Stretch:
     def check(self, start: Start, folder: Path) -> list[Loss]:
         """Everything acknowledged is there: now, after a kill, and on what the disk holds."""
         losses = self.look(self.server)
-        self.server.kill()
+        self.shim.kill(self.server)
         losses += self.look(self.server.start())
-        self.server.kill()
+        self.shim.kill(self.server)
         disk = Disk(self.shim.root)
         disk.take(self.shim.records())
         folder.mkdir()
@@ -271,7 +271,7 @@ def test_every_call_may_fail(start: Start, tmp_path: Path, number: int) -> None:
 
 
 def test_a_restore_in_doubt_is_made(tmp_path: Path) -> None:
-    """The sync behind a request fails, but its row is there once the catalog is opened anew."""
+    """The sync behind a request fails, but its row is there once the catalog is opened again."""
     server = Server(folder=tmp_path / "archive", config=CONFIG)
     shim = Shim(tmp_path / "shim", server.data)
     server.environment = shim.environment()
