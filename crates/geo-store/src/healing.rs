@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! keys --> heal --+--> whole, or something is missing: counted
-//!                 '--> rows not read in time: retried after a backoff ... in the end, unsure
+//!                 '--> rows not read or written in time: retried after a backoff
+//!                      ... in the end, unsure or a problem
 //! ```
 //!
 //! Not here: hints, and rebuilding a lost site (`keeper`).
@@ -80,8 +81,12 @@ struct Turn<'a> {
 impl Turn<'_> {
     fn take(&mut self, key: String, healed: Result<Healed>) {
         match healed {
-            Ok(healed) if self.may_be_sure(&healed) => {
+            Ok(healed) if self.may_try_again() && self.may_be_sure(&healed) => {
                 self.kept.did(&healed);
+                self.again.push(key);
+            }
+            // Sites that are busy with the first pass do not answer all of it in time.
+            Err(GeoError::Unavailable { .. }) if self.may_try_again() && self.quorum_answers() => {
                 self.again.push(key);
             }
             Ok(healed) => {
@@ -95,6 +100,17 @@ impl Turn<'_> {
         }
     }
 
+    fn may_try_again(&self) -> bool {
+        !self.is_last && self.again.len() < HEAL_AGAIN_MAX
+    }
+
+    /// Whether enough sites answer to read the promises of an object's rows.
+    fn quorum_answers(&self) -> bool {
+        let terms = self.live.terms();
+        let up = terms.voters.iter().filter(|site| !terms.down.contains(site));
+        up.count() >= terms.quorums.read()
+    }
+
     /// Whether an object is worth another try: nothing is known to be missing, and a site whose row
     /// was not read answers.
     fn may_be_sure(&self, healed: &Healed) -> bool {
@@ -106,7 +122,7 @@ impl Turn<'_> {
         };
         let unread = &healed.unread;
         let may = unread.is_empty() || unread.iter().any(|site| answers(&site));
-        may && healed.is_unsure() && !self.is_last && self.again.len() < HEAL_AGAIN_MAX
+        may && healed.is_unsure()
     }
 }
 

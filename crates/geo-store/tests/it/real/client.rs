@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) history: PathBuf,
     /// It runs until this file exists.
     pub(crate) stop: PathBuf,
+    /// It begins no calls while this file exists.
+    pub(crate) rest: PathBuf,
     pub(crate) variables: Vec<(String, String)>,
     /// How far its wall clock is ahead.
     pub(crate) ahead_ms: u64,
@@ -145,6 +147,10 @@ async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
     let mut seen = vec![None; usize::try_from(plan.keys).unwrap()];
     let mut values = 0;
     while !plan.stop.exists() {
+        if plan.rest.exists() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        }
         let key = random.below(plan.keys);
         let seen = &mut seen[usize::try_from(key).unwrap()];
         values += 1;
