@@ -78,7 +78,11 @@ pub struct Pending {
 
 /// The changes of one region, by version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PendingList(BTreeMap<Version, Pending>);
+pub struct PendingList {
+    all: BTreeMap<Version, Pending>,
+    /// When the oldest was written.
+    oldest: Option<Instant>,
+}
 
 impl PendingList {
     /// Adds a change. If the previous one of the same block was not sent, the two are merged.
@@ -87,34 +91,43 @@ impl PendingList {
     /// [`TomeError::Backlog`] when too many wait; then nothing is added.
     pub fn push(&mut self, version: Version, mut pending: Pending) -> Result<()> {
         let unsent = self.unsent_of(pending.offset);
-        if let Some(before) = unsent.and_then(|version| self.0.remove(&version)) {
+        if let Some(before) = unsent.and_then(|version| self.remove(version)) {
             pending.old = before.old;
             pending.change ^= before.change;
             pending.since = before.since;
-        } else if self.0.len() >= PENDING_MAX {
+        } else if self.all.len() >= PENDING_MAX {
             return Err(TomeError::Backlog { what: "changes that wait for parity" });
         }
-        self.0.insert(version, pending);
+        self.oldest = self.oldest.into_iter().chain([pending.since]).min();
+        self.all.insert(version, pending);
         Ok(())
     }
 
     fn unsent_of(&self, offset: Offset) -> Option<Version> {
-        let mut of_block = self.0.iter().filter(|(_, pending)| pending.offset == offset);
+        let mut of_block = self.all.iter().filter(|(_, pending)| pending.offset == offset);
         of_block.next_back().filter(|(_, pending)| !pending.is_sent).map(|(version, _)| *version)
     }
 
     /// Marks a change as sent: from now on it is never merged with another.
     pub fn sent(&mut self, version: Version) {
-        if let Some(pending) = self.0.get_mut(&version) {
+        if let Some(pending) = self.all.get_mut(&version) {
             pending.is_sent = true;
         }
     }
 
     /// Records that a parity has a change durably; returns the change if that was the last one.
     pub fn confirm(&mut self, version: Version, parity: u8) -> Option<Pending> {
-        let pending = self.0.get_mut(&version)?;
+        let pending = self.all.get_mut(&version)?;
         pending.missing = pending.missing.without(parity);
-        if pending.missing.is_empty() { self.0.remove(&version) } else { None }
+        if pending.missing.is_empty() { self.remove(version) } else { None }
+    }
+
+    fn remove(&mut self, version: Version) -> Option<Pending> {
+        let removed = self.all.remove(&version)?;
+        if self.oldest == Some(removed.since) {
+            self.oldest = self.all.values().map(|pending| pending.since).min();
+        }
+        Some(removed)
     }
 
     /// Returns the version below which every change is applied by all parities or will never be
@@ -122,18 +135,18 @@ impl PendingList {
     #[must_use]
     pub fn floor(&self, latest: Version) -> Version {
         let beyond = || latest.next().unwrap_or(latest);
-        self.0.first_key_value().map_or_else(beyond, |(version, _)| *version)
+        self.all.first_key_value().map_or_else(beyond, |(version, _)| *version)
     }
 
     /// Whether a physical block is needed to compute a change.
     #[must_use]
     pub fn needs(&self, spot: Spot) -> bool {
-        self.0.values().any(|pending| pending.old == Some(spot) || pending.new == spot)
+        self.all.values().any(|pending| pending.old == Some(spot) || pending.new == spot)
     }
 
     /// Records that a block moved to another physical block.
     pub fn moved(&mut self, from: Spot, to: Spot) {
-        for pending in self.0.values_mut() {
+        for pending in self.all.values_mut() {
             if pending.old == Some(from) {
                 pending.old = Some(to);
             }
@@ -146,30 +159,30 @@ impl PendingList {
     /// Returns a change by its version.
     #[must_use]
     pub fn get(&self, version: Version) -> Option<&Pending> {
-        self.0.get(&version)
+        self.all.get(&version)
     }
 
     /// Returns all changes, oldest version first.
     pub fn iter(&self) -> impl Iterator<Item = (Version, &Pending)> {
-        self.0.iter().map(|(version, pending)| (*version, pending))
+        self.all.iter().map(|(version, pending)| (*version, pending))
     }
 
     /// Number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     /// Whether every parity has every change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// Returns when the oldest unprotected change was written.
     #[must_use]
-    pub fn oldest(&self) -> Option<Instant> {
-        self.0.values().map(|pending| pending.since).min()
+    pub const fn oldest(&self) -> Option<Instant> {
+        self.oldest
     }
 
     /// Returns the changes as a report of the region lists them.
@@ -179,6 +192,6 @@ impl PendingList {
             change: Change { offset: pending.offset, version: *version, signature: pending.change },
             missing: pending.missing.numbers().collect(),
         };
-        self.0.iter().map(listed).collect()
+        self.all.iter().map(listed).collect()
     }
 }

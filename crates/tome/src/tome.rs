@@ -39,6 +39,7 @@ use crate::bits::Bits;
 use crate::event::{Alarm, Answer, Command, Event, RequestId};
 use crate::group::Group;
 use crate::limits::{IDLE, IDLE_MAX, IDLE_MIN, TASKS_MAX};
+use crate::pending::PendingList;
 use crate::segment::SegmentCode;
 use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
@@ -206,17 +207,27 @@ impl Tome {
     /// Returns what its groups do not protect yet.
     #[must_use]
     pub fn unprotected(&self) -> Unprotected {
-        let seated = || self.awake.regions().filter(|(_, r)| *r.standing() != Standing::Left);
-        let lists = || seated().filter_map(|(_, region)| region.pending());
-        let blocks: BTreeSet<(usize, Offset)> = lists()
+        let blocks: BTreeSet<(usize, Offset)> = self
+            .waiting()
             .enumerate()
             .flat_map(|(at, list)| list.iter().map(move |(_, pending)| (at, pending.offset)))
             .collect();
-        let oldest = lists().filter_map(|list| list.oldest()).min();
         Unprotected {
             bytes: ByteCount::new(blocks.len() as u64 * self.awake.layout().block_bytes()),
-            age: oldest.map_or(Duration::ZERO, |oldest| self.now.since(oldest)),
+            age: self.unprotected_age(),
         }
+    }
+
+    /// Returns the changes of its regions that wait for parities.
+    fn waiting(&self) -> impl Iterator<Item = &PendingList> {
+        let seated = self.awake.regions().filter(|(_, r)| *r.standing() != Standing::Left);
+        seated.filter_map(|(_, region)| region.pending())
+    }
+
+    /// Returns the age of the oldest change that its groups do not protect yet.
+    fn unprotected_age(&self) -> Duration {
+        let oldest = self.waiting().filter_map(PendingList::oldest).min();
+        oldest.map_or(Duration::ZERO, |oldest| self.now.since(oldest))
     }
 
     /// Number of bad blocks not rebuilt yet: their segments have more of them than parity.

@@ -48,15 +48,78 @@ enum Sending {
     Lost,
 }
 
-/// All changes that parities lack.
+/// All changes that parities lack, by region. What a tome asks for at each of its steps is counted
+/// when a region changes: the number of changes must not slow down every step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Deltas(BTreeMap<Key, Sending>);
+pub(super) struct Deltas(BTreeMap<RegionIndex, RegionDeltas>);
+
+/// The changes of one region.
+#[derive(Clone, Debug, Default)]
+struct RegionDeltas {
+    all: BTreeMap<(Version, u8), Sending>,
+    window: Window,
+}
+
+/// A summary of the oldest versions of a region, which are worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Window {
+    /// Number of deltas to send.
+    to_send: usize,
+    /// Number of those sent without an answer.
+    sent: usize,
+    /// Number of those that cannot be computed.
+    lost: usize,
+    /// When a parity is to be queried next.
+    deadline: Option<Instant>,
+}
+
+impl RegionDeltas {
+    /// Returns the changes of the oldest versions.
+    fn in_window(&self) -> impl Iterator<Item = (&(Version, u8), &Sending)> {
+        let (mut last, mut versions) = (None, 0);
+        self.all.iter().take_while(move |((version, _), _)| {
+            if last.replace(*version) != Some(*version) {
+                versions += 1;
+            }
+            versions <= DELTA_WINDOW
+        })
+    }
+
+    fn summary(&self) -> Window {
+        let mut window = Window::default();
+        for (_, sending) in self.in_window() {
+            match sending {
+                Sending::Send => window.to_send += 1,
+                Sending::Sent { .. } => window.sent += 1,
+                Sending::Lost => window.lost += 1,
+                Sending::Ask { .. } | Sending::Stored { .. } => {}
+            }
+            window.deadline = window.deadline.into_iter().chain(sending.due()).min();
+        }
+        window
+    }
+}
+
+impl Sending {
+    /// Returns when the parity is to be queried.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Ask { at } => Some(at.map_or(Instant::ZERO, |at| at + RESEND)),
+            Self::Sent { at } => Some(*at + RESEND),
+            Self::Stored { at } => Some(*at + POLL),
+            Self::Send | Self::Lost => None,
+        }
+    }
+}
 
 impl Deltas {
     /// Returns the state after a start: what parities have is unknown.
     pub(super) fn of(awake: &Awake) -> Self {
-        let ask = |key| (key, Sending::Ask { at: None });
-        Self(awake.regions().flat_map(|(index, region)| keys(index, region)).map(ask).collect())
+        let mut deltas = Self::default();
+        for (index, _) in awake.regions() {
+            deltas.regrouped(awake, index);
+        }
+        deltas
     }
 
     /// Updates after writes to regions: new changes are unsent, and merged ones are dropped.
@@ -64,85 +127,104 @@ impl Deltas {
         for index in regions {
             let Some(region) = awake.region(index) else { continue };
             let waits = |version| region.pending().is_some_and(|p| p.get(version).is_some());
-            self.0.retain(|(of, version, _), _| *of != index || waits(*version));
-            for key in keys(index, region) {
-                self.0.entry(key).or_insert(Sending::Send);
-            }
+            self.update(index, |all| {
+                all.retain(|(version, _), _| waits(*version));
+                for key in keys(region) {
+                    all.entry(key).or_insert(Sending::Send);
+                }
+            });
         }
     }
 
     /// Queries the new holder after a member slot of a region's group moved.
     pub(super) fn regrouped(&mut self, awake: &Awake, index: RegionIndex) {
-        self.0.retain(|(of, ..), _| *of != index);
-        let Some(region) = awake.region(index) else { return };
-        self.0.extend(keys(index, region).map(|key| (key, Sending::Ask { at: None })));
+        let region = awake.region(index);
+        self.update(index, |all| {
+            let changes = region.into_iter().flat_map(keys);
+            *all = changes.map(|key| (key, Sending::Ask { at: None })).collect();
+        });
+    }
+
+    /// Changes a region's changes, and counts them.
+    fn update<T>(
+        &mut self,
+        region: RegionIndex,
+        change: impl FnOnce(&mut BTreeMap<(Version, u8), Sending>) -> T,
+    ) -> T {
+        let own = self.0.entry(region).or_default();
+        let changed = change(&mut own.all);
+        own.window = own.summary();
+        if own.all.is_empty() {
+            self.0.remove(&region);
+        }
+        changed
+    }
+
+    fn get(&self, (region, version, parity): Key) -> Option<Sending> {
+        self.0.get(&region)?.all.get(&(version, parity)).copied()
+    }
+
+    /// Records what is known of a change.
+    fn set(&mut self, (region, version, parity): Key, sending: Sending) {
+        self.update(region, |all| all.insert((version, parity), sending));
     }
 
     /// Whether something is to be sent, or is sent without an answer.
     pub(super) fn has_unsent(&self) -> bool {
-        let unsent = |sending: &Sending| matches!(sending, Sending::Send | Sending::Sent { .. });
-        self.in_window().any(|(_, sending)| unsent(sending))
+        self.0.values().any(|region| region.window.to_send + region.window.sent > 0)
     }
 
     /// Number of deltas to send.
     pub(super) fn to_send(&self) -> usize {
-        self.in_window().filter(|(_, sending)| **sending == Sending::Send).count()
+        self.0.values().map(|region| region.window.to_send).sum()
     }
 
     pub(super) fn give_up(&mut self, region: RegionIndex, version: Version, parity: u8) {
-        if let Some(sending) = self.0.get_mut(&(region, version, parity)) {
-            *sending = Sending::Lost;
+        let key = (region, version, parity);
+        if self.get(key).is_some() {
+            self.set(key, Sending::Lost);
         }
     }
 
     /// Returns the changes that cannot be computed.
     pub(super) fn lost(&self) -> impl Iterator<Item = (RegionIndex, Version)> {
-        let lost = self.in_window().filter(|(_, sending)| **sending == Sending::Lost);
-        lost.map(|((region, version, _), _)| (*region, *version))
+        let lost = self.in_window(|window| window.lost > 0);
+        lost.filter(|(_, sending)| *sending == Sending::Lost)
+            .map(|((region, version, _), _)| (region, version))
     }
 
     /// Retries what could not be computed: one change of a region, or all.
     pub(super) fn again(&mut self, region: RegionIndex, only: Option<Version>) {
-        for ((of, version, _), sending) in &mut self.0 {
-            let is_meant = *of == region && only.is_none_or(|only| only == *version);
-            if is_meant && *sending == Sending::Lost {
-                *sending = Sending::Send;
+        self.update(region, |all| {
+            for ((version, _), sending) in all {
+                let is_meant = only.is_none_or(|only| only == *version);
+                if is_meant && *sending == Sending::Lost {
+                    *sending = Sending::Send;
+                }
             }
-        }
+        });
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let due = |(_, sending): (&Key, &Sending)| match sending {
-            Sending::Ask { at } => Some(at.map_or(Instant::ZERO, |at| at + RESEND)),
-            Sending::Sent { at } => Some(*at + RESEND),
-            Sending::Stored { at } => Some(*at + POLL),
-            Sending::Send | Sending::Lost => None,
-        };
-        self.in_window().filter_map(due).min()
+        self.0.values().filter_map(|region| region.window.deadline).min()
     }
 
-    /// Returns the changes of the oldest versions of each region.
-    fn in_window(&self) -> impl Iterator<Item = (&Key, &Sending)> {
-        let (mut of, mut versions) = (None, 0);
-        self.0.iter().filter(move |((region, version, _), _)| {
-            if of.map(|(region, _)| region) != Some(*region) {
-                versions = 0;
-            }
-            if of != Some((*region, *version)) {
-                versions += 1;
-                of = Some((*region, *version));
-            }
-            versions <= DELTA_WINDOW
+    /// Returns the changes of the oldest versions of each region that `has` something to look for.
+    fn in_window(&self, has: fn(&Window) -> bool) -> impl Iterator<Item = (Key, Sending)> {
+        let regions = self.0.iter().filter(move |(_, region)| has(&region.window));
+        regions.flat_map(|(index, region)| {
+            let window = region.in_window();
+            window.map(|((version, parity), sending)| ((*index, *version, *parity), *sending))
         })
     }
 }
 
 /// Returns a region's changes, once for each parity that lacks them.
-fn keys(index: RegionIndex, region: &Region) -> impl Iterator<Item = Key> {
+fn keys(region: &Region) -> impl Iterator<Item = (Version, u8)> {
     let is_seated = *region.standing() != Standing::Left;
     let pending = region.pending().filter(|_| is_seated).into_iter().flat_map(|list| list.iter());
     pending.flat_map(move |(version, pending)| {
-        pending.missing.numbers().map(move |parity| (index, version, parity))
+        pending.missing.numbers().map(move |parity| (version, parity))
     })
 }
 
@@ -153,36 +235,31 @@ impl Tome {
 
     /// Returns the next send: everything to one parity before anything to the next.
     pub(super) fn next_send(&self) -> Option<Task> {
-        let to_send = self.deltas.in_window().filter(|(_, sending)| **sending == Sending::Send);
-        let first = to_send.min_by_key(|((region, version, parity), _)| (parity, region, version));
-        first.map(|((region, version, parity), _)| Task::Send {
-            region: *region,
-            version: *version,
-            parity: *parity,
-        })
+        let all = self.deltas.in_window(|window| window.to_send > 0);
+        let to_send = all.filter(|(_, sending)| *sending == Sending::Send).map(|(key, _)| key);
+        let first = to_send.min_by_key(|(region, version, parity)| (*parity, *region, *version));
+        first.map(|(region, version, parity)| Task::Send { region, version, parity })
     }
 
     /// Queries parities whose status is unknown or outdated.
     pub(super) fn ask_others(&mut self, out: &mut Outbox<Command>) {
         let now = self.now;
-        let is_due = |sending: &Sending| match sending {
-            Sending::Ask { at } => at.is_none_or(|at| now.since(at) >= RESEND),
-            Sending::Sent { at } => now.since(*at) >= RESEND,
-            Sending::Stored { at } => now.since(*at) >= POLL,
-            Sending::Send | Sending::Lost => false,
-        };
-        let due = self.deltas.in_window().filter(|(_, sending)| is_due(sending));
-        let due: Vec<Key> = due.map(|(key, _)| *key).collect();
+        if self.deltas.deadline().is_none_or(|due| due > now) {
+            return;
+        }
+        let due = self.deltas.in_window(|window| window.deadline.is_some());
+        let due = due.filter(|(_, sending)| sending.due().is_some_and(|due| due <= now));
+        let due: Vec<Key> = due.map(|(key, _)| key).collect();
         for key in due {
             let (index, version, parity) = key;
             let Some(region) = self.awake.region(index) else { continue };
             let Some(pending) = region.pending() else { continue };
             query(region, version, pending.floor(region.latest()), parity, out);
-            let sending = match self.deltas.0.get(&key) {
+            let sending = match self.deltas.get(key) {
                 Some(Sending::Stored { .. }) => Sending::Stored { at: now },
                 _ => Sending::Ask { at: Some(now) },
             };
-            self.deltas.0.insert(key, sending);
+            self.deltas.set(key, sending);
         }
     }
 
@@ -214,7 +291,7 @@ impl Tome {
         let (group, member) = (region.group().id(), region.member());
         let message = Message::Delta { group, member, change, floor, bytes };
         out.push(Command::Tell { to: region.group().parity_tome(parity), message });
-        self.deltas.0.insert((index, version, parity), Sending::Sent { at: self.now });
+        self.deltas.set((index, version, parity), Sending::Sent { at: self.now });
     }
 
     /// Handles a message of another tome.
@@ -383,14 +460,14 @@ impl Tome {
     ) {
         let now = self.now;
         let key = (region, version, parity);
-        let Some(sending) = self.deltas.0.get_mut(&key) else { return };
+        let Some(sending) = self.deltas.get(key) else { return };
         match status {
-            Status::Unknown if *sending == Sending::Lost => {}
-            Status::Unknown => *sending = Sending::Send,
-            Status::Full => *sending = Sending::Ask { at: Some(now) },
-            Status::Stored => *sending = Sending::Stored { at: now },
+            Status::Unknown if sending == Sending::Lost => {}
+            Status::Unknown => self.deltas.set(key, Sending::Send),
+            Status::Full => self.deltas.set(key, Sending::Ask { at: Some(now) }),
+            Status::Stored => self.deltas.set(key, Sending::Stored { at: now }),
             Status::Folded => {
-                self.deltas.0.remove(&key);
+                self.deltas.update(region, |all| all.remove(&(version, parity)));
                 self.confirm(key, out);
             }
         }

@@ -163,7 +163,7 @@ impl Tome {
             return None;
         }
         let oldest_task = self.tasks.front().map(|(since, _)| self.now.since(*since));
-        let oldest_change = (folds + sends > 0).then(|| self.unprotected().age);
+        let oldest_change = (folds + sends > 0).then(|| self.unprotected_age());
         Some(Need {
             age: oldest_task.max(oldest_change).unwrap_or(Duration::ZERO),
             rebuild: self.has_piece(),
