@@ -1,21 +1,21 @@
 //! What must hold of the gateway's parsers, whatever the bytes: no panic, one meaning, and no other
 //! meaning when the bytes come in other pieces.
 //!
-//! Fuzz targets call these with what the fuzzer finds; `crates/gateway/tests/it/outside.rs` calls
+//! Fuzz targets call these with what the fuzzer finds; `crates/gateway/tests/it/fuzz_api.rs` calls
 //! them with seeded bytes, on every run of the tests.
 
-use fulgurite_gateway::outside;
+use fulgurite_gateway::fuzz_api;
 
 /// Headers and queries of signatures, dates, and the operator's header.
 pub(crate) fn signatures(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    for form in [outside::signature_header(&text), outside::signature_query(&text)] {
+    for form in [fuzz_api::signature_header(&text), fuzz_api::signature_query(&text)] {
         let Some(form) = form else { continue };
-        let again = outside::signature_header(&form);
+        let again = fuzz_api::signature_header(&form);
         assert_eq!(again.as_deref(), Some(form.as_str()), "what was understood is understood");
     }
-    let _ = outside::date(&text);
-    let _ = outside::operator_header(&text);
+    let _ = fuzz_api::date(&text);
+    let _ = fuzz_api::operator_header(&text);
 }
 
 /// The framing of `aws-chunked` bodies.
@@ -24,8 +24,8 @@ pub(crate) fn chunks(input: &[u8]) {
     let piece = usize::from(*piece) + 1;
     for key in [None, Some(b"key".as_slice())] {
         for trailer in [None, Some("x-amz-checksum-crc32")] {
-            let whole = outside::chunked(body, body.len().max(1), key, trailer);
-            let pieces = outside::chunked(body, piece, key, trailer);
+            let whole = fuzz_api::chunked(body, body.len().max(1), key, trailer);
+            let pieces = fuzz_api::chunked(body, piece, key, trailer);
             assert_eq!(pieces, whole, "in pieces of {piece}");
             if let Ok(data) = whole {
                 assert!(data.len() <= body.len(), "framing only ever takes room");
@@ -40,9 +40,9 @@ pub(crate) fn chunks(input: &[u8]) {
         framed.extend_from_slice(b"\r\n");
     }
     framed.extend_from_slice(b"0\r\n\r\n");
-    assert_eq!(outside::chunked(&framed, piece, None, None).as_deref(), Ok(body));
-    assert!(outside::chunked(&framed, piece, Some(b"key"), None).is_err(), "nobody signed it");
-    let without_trailer = outside::chunked(&framed, piece, None, Some("x-amz-checksum-crc32"));
+    assert_eq!(fuzz_api::chunked(&framed, piece, None, None).as_deref(), Ok(body));
+    assert!(fuzz_api::chunked(&framed, piece, Some(b"key"), None).is_err(), "nobody signed it");
+    let without_trailer = fuzz_api::chunked(&framed, piece, None, Some("x-amz-checksum-crc32"));
     assert!(without_trailer.is_err(), "the trailer did not come");
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn documents(input: &[u8]) {
     if input.is_empty() {
         return;
     }
-    let found = outside::documents(input);
+    let found = fuzz_api::documents(input);
     let read = found.iter().flatten().count();
     assert!(read <= 1, "{read} documents at once");
     let text = std::str::from_utf8(input).ok();
@@ -85,14 +85,14 @@ pub(crate) fn documents(input: &[u8]) {
 
 /// The plain form says what the document said, to two parsers and to s3s.
 fn check_plain(place: usize, plain: &[u8], second: &roxmltree::Document<'_>) {
-    let again = outside::documents(plain);
+    let again = fuzz_api::documents(plain);
     assert_eq!(again[place].as_deref(), Some(plain), "the plain form of a plain form is itself");
     let text = std::str::from_utf8(plain).expect("it is text");
     assert!(!text.contains("<!") && !text.contains("<?"), "{text}");
     let again = roxmltree::Document::parse(text).expect("it is XML");
     let texts = texts_of(second);
     assert_eq!(texts_of(&again), texts);
-    if let Some(mut read) = outside::read_document(place, plain) {
+    if let Some(mut read) = fuzz_api::read_document(place, plain) {
         let names = ["Key", "VersionId", "Quiet", "PartNumber", "Days", "Tier"];
         let is_read = |name: &str| names.contains(&name) || name == "LocationConstraint";
         let mut expected: Vec<(&str, String)> = texts

@@ -1,4 +1,4 @@
-//! Fuzzes `fulgurite_archive::outside::key_slot`.
+//! Fuzzes `fulgurite_archive::fuzz_api::key_slot`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_archive::outside::key_slot(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_archive::fuzz_api::key_slot(input));

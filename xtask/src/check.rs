@@ -23,7 +23,7 @@ struct Count {
 
 impl Count {
     /// Adds the counts of a summary line; ignores other lines.
-    fn see(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         let closing = line.trim_matches(|c: char| c == '=' || c == ' ');
         let is_cargo = closing.starts_with("test result:");
         let is_pytest = line.starts_with("==") && closing.contains(" in ");
@@ -56,7 +56,7 @@ pub(crate) fn test() -> Result<()> {
     steps.step("build", build);
     steps.step("test", || cargo_test(&mut count));
     steps.step("end-to-end", || end_to_end(&mut count));
-    steps.step("lab", || lab::run(|line| count.see(line)));
+    steps.step("lab", || lab::run(|line| count.add_line(line)));
     let result = steps.finish();
     count.print();
     result
@@ -81,7 +81,7 @@ pub(crate) fn ci() -> Result<()> {
         Outcome::Skipped(why) => bail!("the gate needs the end-to-end tests: {why}"),
         outcome @ (Outcome::Passed | Outcome::Failed(_)) => Ok(outcome),
     });
-    steps.step("lab", || match lab::run(|line| count.see(line))? {
+    steps.step("lab", || match lab::run(|line| count.add_line(line))? {
         Outcome::Skipped(why) => bail!("the gate needs the lab's tests: {why}"),
         outcome @ (Outcome::Passed | Outcome::Failed(_)) => Ok(outcome),
     });
@@ -133,7 +133,7 @@ fn cargo_test(count: &mut Count) -> Result<Outcome> {
     let runs = ["--tests", "--doc"].map(|kind| {
         let mut command = shell::cargo();
         command.arg("test").args(EVERYTHING).args([kind, "--no-fail-fast"]);
-        shell::run_seeing(&mut command, |line| count.see(line))
+        shell::run_with_lines(&mut command, |line| count.add_line(line))
     });
     runs.into_iter().collect::<Result<()>>()?;
     Ok(Outcome::Passed)
@@ -175,7 +175,7 @@ fn run_tests_of(
     // Cargo sets this for tests, which find their files by it.
     command.env("CARGO_MANIFEST_DIR", &folder).current_dir(&folder);
     command.arg("--quiet").args(names).envs(variables.iter().copied());
-    shell::run_seeing(&mut command, |line| count.see(line))
+    shell::run_with_lines(&mut command, |line| count.add_line(line))
 }
 
 /// Returns the test program of a library from cargo's messages.
@@ -212,7 +212,7 @@ fn sanitizer(count: &mut Count) -> Result<Outcome> {
 }
 
 fn end_to_end(count: &mut Count) -> Result<Outcome> {
-    e2e::run(&shell::target().join("debug/fulgurite"), |line| count.see(line))
+    e2e::run(&shell::target().join("debug/fulgurite"), |line| count.add_line(line))
 }
 
 /// Checks formatting and lints of the Python tests, with the ruff of their environment.
@@ -231,7 +231,7 @@ mod tests {
 
     fn check(lines: &[&str], passed: u64, failed: u64) {
         let mut count = Count::default();
-        lines.iter().for_each(|line| count.see(line));
+        lines.iter().for_each(|line| count.add_line(line));
         assert_eq!(count, Count { passed, failed });
     }
 

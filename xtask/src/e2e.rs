@@ -16,7 +16,7 @@ const WORKERS_PER_PROCESSOR: usize = 3;
 const WORKERS_MAX: usize = 20;
 
 /// Runs the tests against `binary`; skipped, with the reason, when the machine lacks something.
-pub(crate) fn run(binary: &Path, see: impl FnMut(&str)) -> Result<Outcome> {
+pub(crate) fn run(binary: &Path, on_line: impl FnMut(&str)) -> Result<Outcome> {
     let python = match prepare()? {
         Ok(python) => python,
         Err(missing) => return Ok(Outcome::Skipped(missing)),
@@ -30,7 +30,7 @@ pub(crate) fn run(binary: &Path, see: impl FnMut(&str)) -> Result<Outcome> {
     // The tests declare their groups and their order.
     command.args(["--numprocesses", &workers, "--dist", "loadgroup", "--no-loadscope-reorder"]);
     command.env("FULGURITE_BINARY", binary).env("PYTHONDONTWRITEBYTECODE", "1");
-    shell::run_seeing(&mut command, see)?;
+    shell::run_with_lines(&mut command, on_line)?;
     Ok(Outcome::Passed)
 }
 

@@ -14,11 +14,11 @@ const SECONDS_DEFAULT: u64 = 60;
 /// Packages whose seeded tests take their seed from the environment, and the arguments of `cargo
 /// test` that select them.
 const SEEDED: [(&str, &[&str]); 6] = [
-    ("fulgurite-archive", &["--lib", "outside::"]),
+    ("fulgurite-archive", &["--lib", "fuzz_api::"]),
     ("fulgurite-glass", &["--test", "outside"]),
     ("fulgurite-library", &["--test", "outside"]),
-    ("fulgurite-platters", &["--lib", "outside::"]),
-    ("fulgurite-sites", &["--lib", "outside::"]),
+    ("fulgurite-platters", &["--lib", "fuzz_api::"]),
+    ("fulgurite-sites", &["--lib", "fuzz_api::"]),
     ("fulgurite-twin", &["--test", "outside"]),
 ];
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         return targets(seconds);
     }
     println!("cargo-fuzz is not installed (cargo install cargo-fuzz@0.13.2): seeded tests instead");
-    SEEDED.iter().try_for_each(|(package, which)| seeded(package, which, seconds))
+    SEEDED.iter().try_for_each(|(package, selectors)| seeded(package, selectors, seconds))
 }
 
 fn targets(seconds: u64) -> Result<()> {
@@ -50,13 +50,13 @@ fn targets(seconds: u64) -> Result<()> {
     Ok(())
 }
 
-fn seeded(package: &str, which: &[&str], seconds: u64) -> Result<()> {
+fn seeded(package: &str, selectors: &[&str], seconds: u64) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(seconds);
     let first = std::process::id();
     for seed in first.. {
         println!("-- {package}, FULGURITE_TEST_SEED={seed}");
         let mut command = shell::cargo();
-        command.args(["test", "--quiet", "--package", package]).args(which);
+        command.args(["test", "--quiet", "--package", package]).args(selectors);
         shell::run(command.env("FULGURITE_TEST_SEED", seed.to_string()))?;
         if Instant::now() >= end {
             break;

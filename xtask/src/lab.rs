@@ -7,7 +7,7 @@ use crate::environment;
 use crate::shell::{self, Outcome};
 
 /// Builds the bindings, and runs lints and tests.
-pub(crate) fn run(see: impl FnMut(&str)) -> Result<Outcome> {
+pub(crate) fn run(on_line: impl FnMut(&str)) -> Result<Outcome> {
     let python = match environment::prepare("python/requirements.txt", "lab-venv")? {
         Ok(python) => python,
         Err(missing) => return Ok(Outcome::Skipped(missing)),
@@ -23,6 +23,6 @@ pub(crate) fn run(see: impl FnMut(&str)) -> Result<Outcome> {
     }
     let mut test = shell::program(&python);
     test.current_dir(&folder).args(["-m", "pytest", "-p", "no:cacheprovider"]);
-    shell::run_seeing(test.env("PYTHONDONTWRITEBYTECODE", "1"), see)?;
+    shell::run_with_lines(test.env("PYTHONDONTWRITEBYTECODE", "1"), on_line)?;
     Ok(Outcome::Passed)
 }

@@ -14,7 +14,7 @@ pub(crate) fn run(args: Vec<String>) -> Result<()> {
     shell::run(shell::cargo().args(["build", "--release", "--package", "fulgurite"]))?;
     let mut command = Command::new(shell::target().join("release/fulgurite"));
     command.arg("serve").args(with_cold_tiers(with_data(args)));
-    become_program(&mut command)
+    replace_process(&mut command)
 }
 
 /// Adds the default data directory if the arguments name none.
@@ -33,7 +33,7 @@ fn with_cold_tiers(mut args: Vec<String>) -> Vec<String> {
     let is_demo =
         args.windows(2).any(|two| two == pair) || args.iter().any(|arg| arg == "--profile=demo");
     for (name, value) in [("--rack", "laptop"), ("--tomes", "8")] {
-        if is_demo && !says(&args, name) && !says(&args, "--config") {
+        if is_demo && !has_flag(&args, name) && !has_flag(&args, "--config") {
             args.extend([name.to_owned(), value.to_owned()]);
         }
     }
@@ -41,21 +41,21 @@ fn with_cold_tiers(mut args: Vec<String>) -> Vec<String> {
 }
 
 /// Returns whether a flag is among the arguments.
-fn says(args: &[String], name: &str) -> bool {
+fn has_flag(args: &[String], name: &str) -> bool {
     let with_value = format!("{name}=");
     args.iter().any(|arg| arg == name || arg.starts_with(&with_value))
 }
 
 /// Replaces this process, so that signals meant for the server reach it.
 #[cfg(unix)]
-fn become_program(command: &mut Command) -> Result<()> {
+fn replace_process(command: &mut Command) -> Result<()> {
     use std::os::unix::process::CommandExt as _;
     let error = command.exec();
     Err(anyhow::Error::new(error).context(format!("cannot start `{}`", shell::text(command))))
 }
 
 #[cfg(not(unix))]
-fn become_program(command: &mut Command) -> Result<()> {
+fn replace_process(command: &mut Command) -> Result<()> {
     shell::run(command)
 }
 

@@ -58,8 +58,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program, shows every line of standard output as it comes and also passes it to `see`.
-pub(crate) fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Result<()> {
+/// Runs a program, shows every line of standard output as it comes and also passes it to `on_line`.
+pub(crate) fn run_with_lines(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
     let text = text(command);
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{text}`"))?;
@@ -68,7 +68,7 @@ pub(crate) fn run_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Re
         let line = line?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
-        see(&line);
+        on_line(&line);
     }
     let status = child.wait()?;
     if !status.success() {

@@ -33,11 +33,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Connections {
     max: usize,
-    protected: Duration,
+    min_idle: Duration,
     table: Mutex<Table>,
     /// Signaled when a slot is freed.
     freed: Notify,
-    ended_idle: AtomicU64,
+    evictions: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -50,16 +50,16 @@ struct Table {
 
 impl Connections {
     /// Creates `max` slots. An idle connection is evicted only after it has been idle for
-    /// `protected`.
+    /// `min_idle`.
     #[must_use]
-    pub fn new(max: usize, protected: Duration) -> Arc<Self> {
+    pub fn new(max: usize, min_idle: Duration) -> Arc<Self> {
         assert!(max > 0, "a server without connections serves nobody");
         Arc::new(Self {
             max,
-            protected,
+            min_idle,
             table: Mutex::default(),
             freed: Notify::new(),
-            ended_idle: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
         })
     }
 
@@ -77,8 +77,8 @@ impl Connections {
 
     /// Number of idle connections that were closed to make room.
     #[must_use]
-    pub fn ended_idle(&self) -> u64 {
-        self.ended_idle.load(Ordering::Relaxed)
+    pub fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
     }
 
     /// Returns the next connection and its address, once there is a slot for it. Accepts before it
@@ -94,7 +94,7 @@ impl Connections {
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         // Frees a descriptor, in case the process ran out of them.
-                        self.end_oldest(Instant::now());
+                        self.evict_oldest(Instant::now());
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 }
@@ -110,7 +110,7 @@ impl Connections {
             if let Some(slot) = self.try_slot() {
                 return slot;
             }
-            self.end_oldest(Instant::now());
+            self.evict_oldest(Instant::now());
             // An idle connection may be too young to be closed now and old enough at the next
             // check.
             let _ = tokio::time::timeout(CHECK_PERIOD, freed).await;
@@ -118,7 +118,7 @@ impl Connections {
     }
 
     /// Waits until no connection is open.
-    pub fn all_ended(&self) -> BoxFuture<'_, ()> {
+    pub fn all_closed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
                 let freed = self.freed.notified();
@@ -138,22 +138,22 @@ impl Connections {
         table.open += 1;
         table.next += 1;
         let id = table.next;
-        let end = Arc::new(Notify::new());
+        let evict = Arc::new(Notify::new());
         let since = Instant::now();
-        table.idle.insert((since, id), Arc::clone(&end));
-        let state = Mutex::new(State { busy: 0, idle_since: since, has_asked: false });
-        Some(Arc::new(Slot { connections: Arc::clone(self), id, end, state }))
+        table.idle.insert((since, id), Arc::clone(&evict));
+        let state = Mutex::new(State { busy: 0, idle_since: since, has_requested: false });
+        Some(Arc::new(Slot { connections: Arc::clone(self), id, evict, state }))
     }
 
-    fn end_oldest(&self, now: Instant) {
+    fn evict_oldest(&self, now: Instant) {
         let mut table = self.table();
         let Some((&(since, id), _)) = table.idle.first_key_value() else { return };
-        if now.saturating_duration_since(since) < self.protected {
+        if now.saturating_duration_since(since) < self.min_idle {
             return;
         }
-        if let Some(end) = table.idle.remove(&(since, id)) {
-            end.notify_one();
-            self.ended_idle.fetch_add(1, Ordering::Relaxed);
+        if let Some(evict) = table.idle.remove(&(since, id)) {
+            evict.notify_one();
+            self.evictions.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -168,7 +168,7 @@ impl Connections {
 pub struct Slot {
     connections: Arc<Connections>,
     id: u64,
-    end: Arc<Notify>,
+    evict: Arc<Notify>,
     state: Mutex<State>,
 }
 
@@ -177,26 +177,26 @@ struct State {
     /// Requests in progress: one, or two while a response is still being sent.
     busy: u32,
     idle_since: Instant,
-    has_asked: bool,
+    has_requested: bool,
 }
 
 impl Slot {
     /// Completes when the connection must close to make room.
-    pub fn told_to_end(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.end.notified())
+    pub fn evicted(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.evict.notified())
     }
 
     /// Whether the connection ever had a request. If not, no response can be in flight.
     #[must_use]
-    pub fn has_asked(&self) -> bool {
-        self.state().has_asked
+    pub fn has_requested(&self) -> bool {
+        self.state().has_requested
     }
 
     /// Marks the connection as busy until the guard is dropped.
     #[must_use]
     pub fn begin(self: &Arc<Self>) -> Busy {
         let mut state = self.state();
-        state.has_asked = true;
+        state.has_requested = true;
         state.busy += 1;
         if state.busy == 1 {
             self.connections.table().idle.remove(&(state.idle_since, self.id));
@@ -233,7 +233,7 @@ impl Drop for Busy {
         if state.busy == 0 {
             state.idle_since = Instant::now();
             let place = (state.idle_since, slot.id);
-            slot.connections.table().idle.insert(place, Arc::clone(&slot.end));
+            slot.connections.table().idle.insert(place, Arc::clone(&slot.evict));
         }
     }
 }

@@ -23,9 +23,9 @@ pub struct HandshakeLimits {
     pub strangers: usize,
     /// Minimum age at which a stranger may be closed, so that a burst of new ones does not end
     /// handshakes that make progress.
-    pub protected: Duration,
+    pub min_idle: Duration,
     /// Timeout of a handshake.
-    pub within: Duration,
+    pub timeout: Duration,
     /// Maximum number of authenticated connections; further ones are closed.
     pub peers: usize,
 }
@@ -40,15 +40,15 @@ pub struct Peer<T> {
     /// Result of the handshake.
     pub session: T,
     /// Drop this together with the connection.
-    pub room: PeerRoom,
+    pub permit: PeerPermit,
 }
 
 /// The slot of one peer, freed on drop.
-pub struct PeerRoom {
+pub struct PeerPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-impl fmt::Debug for PeerRoom {
+impl fmt::Debug for PeerPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PeerRoom")
     }
@@ -64,18 +64,18 @@ pub fn admit_peers<T: Send + 'static>(
 ) -> (mpsc::Receiver<Peer<T>>, JoinHandle<()>) {
     let (send, peers) = mpsc::channel(1);
     let accepting = tokio::spawn(async move {
-        let strangers = Connections::new(limits.strangers, limits.protected);
-        let room = Arc::new(Semaphore::new(limits.peers));
+        let strangers = Connections::new(limits.strangers, limits.min_idle);
+        let permit = Arc::new(Semaphore::new(limits.peers));
         loop {
             let (socket, from, slot) = tokio::select! {
                 next = strangers.accept(&listener) => next,
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
             };
-            let admission = Admission { slot, room: Arc::clone(&room), send: send.clone() };
+            let admission = Admission { slot, permit: Arc::clone(&permit), send: send.clone() };
             let handshake = handshake(socket);
             tokio::spawn(async move {
-                if let Err(why) = admission.run(handshake, limits.within).await {
-                    tracing::info!(%from, "not answered: {why}");
+                if let Err(reason) = admission.run(handshake, limits.timeout).await {
+                    tracing::info!(%from, "not answered: {reason}");
                 }
             });
         }
@@ -86,7 +86,7 @@ pub fn admit_peers<T: Send + 'static>(
 /// A connection that is being authenticated.
 struct Admission<T> {
     slot: Arc<Slot>,
-    room: Arc<Semaphore>,
+    permit: Arc<Semaphore>,
     send: mpsc::Sender<Peer<T>>,
 }
 
@@ -94,21 +94,21 @@ impl<T> Admission<T> {
     async fn run(
         self,
         handshake: BoxFuture<'static, Result<T, String>>,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<(), String> {
-        let Self { slot, room, send } = self;
-        let shown = tokio::select! {
-            shown = tokio::time::timeout(within, handshake) => shown,
-            () = slot.told_to_end() => {
+        let Self { slot, permit, send } = self;
+        let outcome = tokio::select! {
+            outcome = tokio::time::timeout(timeout, handshake) => outcome,
+            () = slot.evicted() => {
                 return Err("it did not say who it is while others waited".to_owned());
             }
         };
-        let session = shown.map_err(|_| "it does not say who it is".to_owned())??;
-        let room = room.try_acquire_owned();
-        let room = room.map_err(|_| "there are as many peers as there may be".to_owned())?;
+        let session = outcome.map_err(|_| "it does not say who it is".to_owned())??;
+        let permit = permit.try_acquire_owned();
+        let permit = permit.map_err(|_| "there are as many peers as there may be".to_owned())?;
         drop(slot);
         // The receiver may be gone.
-        let _ = send.send(Peer { session, room: PeerRoom { _permit: room } }).await;
+        let _ = send.send(Peer { session, permit: PeerPermit { _permit: permit } }).await;
         Ok(())
     }
 }

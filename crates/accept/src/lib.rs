@@ -21,4 +21,4 @@ mod connections;
 mod handshakes;
 
 pub use connections::{Busy, Connections, Slot};
-pub use handshakes::{Handshake, HandshakeLimits, Peer, PeerRoom, admit_peers};
+pub use handshakes::{Handshake, HandshakeLimits, Peer, PeerPermit, admit_peers};

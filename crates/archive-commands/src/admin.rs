@@ -7,17 +7,17 @@
 mod client;
 
 use fulgurite_archive::status::{
-    DamagedCopy, DamagedInTier, FarStatus, JobStatus, LeftObject, MoveReport, SealReport,
-    ShardPlace, Status, VerifiedTier, VerifyReport, WaitingTier,
+    DamagedCopy, DamagedInTier, FarStatus, JobStatus, MoveReport, SealReport, ShardLocation,
+    SkippedObject, Status, VerifiedTier, VerifyReport, WaitingTier,
 };
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
-use fulgurite_gateway::WholeStatus;
-use fulgurite_terminal::Work;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_gateway::FullStatus;
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{
-    Output, bytes, counted, grouped, hint, note, rate, seconds, timestamp,
+    Output, bytes, group_digits, hint, note, pluralize, rate, seconds, timestamp,
 };
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_units::PlatterId;
@@ -101,7 +101,7 @@ enum AdminAction {
 }
 
 /// Runs `admin`.
-pub fn admin<'a>(args: &'a AdminCommand, out: &'a Output) -> Work<'a> {
+pub fn admin<'a>(args: &'a AdminCommand, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
@@ -163,7 +163,7 @@ async fn seal(client: &AdminClient, waits: bool, out: &Output) -> anyhow::Result
     if report.objects == 0 && report.sets.is_empty() {
         nothing_to_seal(&status, out)?;
     } else {
-        sealed(&report, out)?;
+        show_seal(&report, out)?;
     }
     for line in show_waiting(&status) {
         out.text(line)?;
@@ -199,18 +199,18 @@ fn show_waiting(s: &Status) -> Vec<String> {
         let tier = job.name.strip_prefix("moving-");
         tier.is_some_and(|tier| s.tiers_waiting.iter().any(|waiting| waiting.tier == tier))
     };
-    lines.extend(s.jobs.iter().filter(is_moving).filter_map(JobStatus::told));
+    lines.extend(s.jobs.iter().filter(is_moving).filter_map(JobStatus::failure_report));
     let far = s.far_libraries.iter().filter(|far| far.waiting > 0);
     lines.extend(far.map(|far| {
-        format!("{} still wait for library {}", counted(far.waiting, "platter"), far.library)
+        format!("{} still wait for library {}", pluralize(far.waiting, "platter"), far.library)
     }));
     lines
 }
 
-fn sealed(report: &SealReport, out: &Output) -> anyhow::Result<()> {
+fn show_seal(report: &SealReport, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!(
         "{} with {} on glass in {} ({})",
-        counted(report.objects, "object"),
+        pluralize(report.objects, "object"),
         bytes(report.bytes),
         seconds(report.seconds),
         rate(report.bytes, report.seconds)
@@ -225,7 +225,7 @@ fn sealed(report: &SealReport, out: &Output) -> anyhow::Result<()> {
         out.text("the catalog is damaged: stop the archive and run `fulgurite recover`")?;
     }
     if report.kept_staged > 0 {
-        let bodies = counted(report.kept_staged, "body");
+        let bodies = pluralize(report.kept_staged, "body");
         out.text(format_args!("{bodies} would not survive where they were written; still staged"))?;
     }
     Ok(())
@@ -236,11 +236,11 @@ fn nothing_to_seal(status: &Status, out: &Output) -> anyhow::Result<()> {
     if out.is_json() {
         return Ok(());
     }
-    let glass = counted(status.objects_on_glass, "object");
-    let sets = counted(status.sets.len() as u64, "set");
+    let glass = pluralize(status.objects_on_glass, "object");
+    let sets = pluralize(status.sets.len() as u64, "set");
     out.text(format_args!("nothing is staged: {glass} on glass already, in {sets}"))?;
     if status.objects_online > 0 {
-        let online = counted(status.objects_online, "object");
+        let online = pluralize(status.objects_online, "object");
         note(hint(format_args!("{online} of class STANDARD on disk, which never go to glass")));
     }
     for body in &status.staged_damaged {
@@ -254,19 +254,19 @@ fn move_objects(report: &MoveReport, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
         "{} with {} moved; {} there already",
-        counted(report.objects, "object"),
+        pluralize(report.objects, "object"),
         bytes(report.bytes),
-        grouped(report.objects_there)
+        group_digits(report.objects_there)
     ))?;
-    for LeftObject { bucket, key, error } in &report.left {
+    for SkippedObject { bucket, key, error } in &report.left {
         out.text(format_args!("s3://{bucket}/{key}  left: {error}"))?;
     }
     if report.objects_left == 0 {
         return Ok(());
     }
-    let left = counted(report.objects_left, "object");
+    let left = pluralize(report.objects_left, "object");
     let message = format!("{left} left as they were; restore what is archived first");
-    Err(Coded::new(Exit::Partial, message).into())
+    Err(ExitError::new(Exit::Partial, message).into())
 }
 
 async fn verify(
@@ -281,7 +281,7 @@ async fn verify(
         let verdict = match &report.error {
             Some(error) => error.clone(),
             None if report.tracks_unreadable > 0 => {
-                let tracks = counted(report.tracks_unreadable, "track");
+                let tracks = pluralize(report.tracks_unreadable, "track");
                 format!("{tracks} that only the set can give back")
             }
             None => format!("margin {}", report.margin_min),
@@ -290,8 +290,8 @@ async fn verify(
         out.text(format_args!(
             "{}  {} of {} sectors failed  {verdict}",
             report.platter,
-            grouped(report.sectors_failed),
-            grouped(report.sectors)
+            group_digits(report.sectors_failed),
+            group_digits(report.sectors)
         ))?;
     }
     for copy in &report.damaged_copies {
@@ -303,7 +303,7 @@ async fn verify(
     for tier in &report.tiers {
         out.json(tier)?;
         let VerifiedTier { tier: name, bodies, bodies_damaged, .. } = tier;
-        let read = counted(*bodies, "body");
+        let read = pluralize(*bodies, "body");
         out.text(format_args!("tier {name}  {bodies_damaged} of {read} damaged"))?;
         for DamagedInTier { bucket, key, error } in &tier.damaged {
             out.text(format_args!("s3://{bucket}/{key}  {error}"))?;
@@ -312,13 +312,13 @@ async fn verify(
             out.text(format_args!("tier {name}  not read to the end: {error}"))?;
         }
     }
-    judge(&report, unreadable, out)
+    report_verdict(&report, unreadable, out)
 }
 
 /// Shows the verdict; returns the error that the command ends with if something is damaged.
-fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result<()> {
-    let read = counted(report.platters.len() as u64, "platter");
-    let copies = counted(report.copies, "restored copy");
+fn report_verdict(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result<()> {
+    let read = pluralize(report.platters.len() as u64, "platter");
+    let copies = pluralize(report.copies, "restored copy");
     let (mut wrong, mut help) = (Vec::new(), Vec::new());
     if unreadable > 0 {
         wrong.push(format!("{unreadable} of {read} cannot be read alone"));
@@ -329,7 +329,7 @@ fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result
         help.push("restore the objects of dropped copies again");
     }
     let read_in_tiers: u64 = report.tiers.iter().map(|tier| tier.bodies).sum();
-    let in_tiers = format!("{} in tiers of objects", counted(read_in_tiers, "body"));
+    let in_tiers = format!("{} in tiers of objects", pluralize(read_in_tiers, "body"));
     let damaged: u64 = report.tiers.iter().map(|tier| tier.bodies_damaged).sum();
     if damaged > 0 {
         wrong.push(format!("{damaged} of {in_tiers} are damaged"));
@@ -337,14 +337,14 @@ fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result
     }
     let away = report.tiers.iter().filter(|tier| tier.error.is_some()).count() as u64;
     if away > 0 {
-        wrong.push(format!("{} could not be read", counted(away, "tier of objects")));
+        wrong.push(format!("{} could not be read", pluralize(away, "tier of objects")));
         help.push("mend what its line names and verify again");
     }
     if !wrong.is_empty() {
         let (verdict, wrong) = (style::out(Tone::Bad, "verdict: damaged"), wrong.join("; "));
         out.text(format_args!("{verdict}, {wrong}"))?;
         let message = format!("{wrong}; {}", help.join("; "));
-        return Err(Coded::new(Exit::Corrupt, message).into());
+        return Err(ExitError::new(Exit::Corrupt, message).into());
     }
     let verdict = style::out(Tone::Good, "verdict: sound");
     if report.platters.is_empty() && read_in_tiers == 0 {
@@ -359,41 +359,40 @@ fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result
 }
 
 async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
-    let WholeStatus { archive, server, has_rack, has_tomes, has_geo } =
-        client.whole_status().await?;
+    let FullStatus { archive, server, has_rack, has_tomes, has_geo } = client.full_status().await?;
     let archive_too = archive.clone();
-    out.json(&WholeStatus { archive: archive_too, server, has_rack, has_tomes, has_geo })?;
+    out.json(&FullStatus { archive: archive_too, server, has_rack, has_tomes, has_geo })?;
     out.text(show_status(&archive))?;
     out.text(format_args!(
         "clients    {} of {} connections; {} idle ones ended to make room",
-        grouped(server.connections),
-        grouped(server.connections_max),
-        grouped(server.connections_ended_idle)
+        group_digits(server.connections),
+        group_digits(server.connections_max),
+        group_digits(server.connections_ended_idle)
     ))?;
     let mut unanswered = Vec::new();
     if has_rack {
-        unanswered.extend(show_cold("rack", client.rack().await.map(|rack| rack.reasons()), out)?);
+        unanswered.extend(show_tier("rack", client.rack().await.map(|rack| rack.reasons()), out)?);
     }
     if has_tomes {
-        unanswered.extend(show_cold("tomes", client.tomes().await.map(|set| set.reasons), out)?);
+        unanswered.extend(show_tier("tomes", client.tomes().await.map(|set| set.reasons), out)?);
     }
     if has_geo {
-        unanswered.extend(show_cold("geo", client.geo().await.map(|geo| geo.reasons()), out)?);
+        unanswered.extend(show_tier("geo", client.geo().await.map(|geo| geo.reasons()), out)?);
     }
     if unanswered.is_empty() {
         return Ok(());
     }
     let message = format!("not all of it could be asked: {}", unanswered.join(", "));
-    Err(Coded::new(Exit::Partial, message).into())
+    Err(ExitError::new(Exit::Partial, message).into())
 }
 
 /// Shows the failures that a tier reports. Returns its name if it did not answer.
-fn show_cold(
+fn show_tier(
     name: &'static str,
-    told: anyhow::Result<Vec<String>>,
+    failure_report: anyhow::Result<Vec<String>>,
     out: &Output,
 ) -> anyhow::Result<Option<&'static str>> {
-    let (lines, unanswered) = match told {
+    let (lines, unanswered) = match failure_report {
         Ok(lines) if lines.is_empty() => (vec!["well".to_owned()], None),
         Ok(lines) => (lines, None),
         Err(error) => (vec![format!("cannot be asked: {error:#}")], Some(name)),
@@ -430,55 +429,58 @@ fn show_disk(s: &Status) -> String {
 const FAILED_SHOWN: usize = 10;
 
 /// Most unconfirmed objects in a status as text.
-const DOUBTED_SHOWN: usize = 10;
+const UNCONFIRMED_SHOWN: usize = 10;
 
-fn show_doubts(s: &Status) -> Vec<String> {
+fn show_unconfirmed(s: &Status) -> Vec<String> {
     if s.bodies_in_doubt == 0 {
         return Vec::new();
     }
     let mut lines = vec![format!(
         "in doubt   {} have keys, and nothing names them: uploads that a crash cut short, or the \
          catalog is behind; put or delete their names, or recover --salvage",
-        counted(s.bodies_in_doubt, "body")
+        pluralize(s.bodies_in_doubt, "body")
     )];
-    for body in s.objects_in_doubt.iter().take(DOUBTED_SHOWN) {
+    for body in s.objects_in_doubt.iter().take(UNCONFIRMED_SHOWN) {
         lines.push(format!("           {}/{}: {}", body.bucket, body.key, bytes(body.bytes)));
     }
     lines
 }
 
 fn show_platters(s: &Status) -> String {
-    let stored = format!("platters   {} in {}", s.platters, counted(s.sets.len() as u64, "set"));
+    let stored = format!("platters   {} in {}", s.platters, pluralize(s.sets.len() as u64, "set"));
     if s.unverified_platters == 0 {
         return stored;
     }
     let minutes = s.unverified_seconds / 60;
-    format!("{stored}; {} to verify, the oldest for {minutes} min", grouped(s.unverified_platters))
+    format!(
+        "{stored}; {} to verify, the oldest for {minutes} min",
+        group_digits(s.unverified_platters)
+    )
 }
 
 fn show_far(s: &Status) -> Vec<String> {
     let line = |far: &FarStatus| {
         let there = format!(
             "far        {} at {}, {}",
-            counted(far.platters, "platter"),
+            pluralize(far.platters, "platter"),
             far.library,
             bytes(far.bytes)
         );
         match far.waiting {
             0 => there,
-            waiting => format!("{there}; {} to go there, at home still", grouped(waiting)),
+            waiting => format!("{there}; {} to go there, at home still", group_digits(waiting)),
         }
     };
     s.far_libraries.iter().map(line).collect()
 }
 
 fn show_objects(s: &Status) -> String {
-    let (online, staged) = (grouped(s.objects_online), grouped(s.objects_staged));
-    let glass = grouped(s.objects_on_glass);
+    let (online, staged) = (group_digits(s.objects_online), group_digits(s.objects_staged));
+    let glass = group_digits(s.objects_on_glass);
     let line = format!("objects    {online} on disk, {staged} staged, {glass} on glass");
     match s.objects_in_tiers {
         0 => line,
-        in_tiers => format!("{line}, {} in tiers of objects", grouped(in_tiers)),
+        in_tiers => format!("{line}, {} in tiers of objects", group_digits(in_tiers)),
     }
 }
 
@@ -494,18 +496,18 @@ fn show_staged(s: &Status) -> String {
 fn show_restores(s: &Status) -> String {
     let mut line = format!(
         "restores   {} waiting, {} held",
-        grouped(s.restores_waiting),
-        counted(s.restored_objects, "copy")
+        group_digits(s.restores_waiting),
+        pluralize(s.restored_objects, "copy")
     );
     if s.restores_failed > 0 {
         line.push_str(&format!(
             ", {} given up: asked for again they are tried again",
-            grouped(s.restores_failed)
+            group_digits(s.restores_failed)
         ));
     }
     for failed in s.failed_restores.iter().take(FAILED_SHOWN) {
         let what = if failed.is_given_up { "given up" } else { "is tried again" };
-        let tries = counted(u64::from(failed.failures), "failure");
+        let tries = pluralize(u64::from(failed.failures), "failure");
         line.push_str(&format!(
             "\n           {}/{} {what} after {tries}: {}",
             failed.bucket, failed.key, failed.error
@@ -526,15 +528,15 @@ fn show_status(s: &Status) -> String {
         show_restores(s),
         format!(
             "repaired   {} by track, {} by group, {} by set",
-            grouped(s.repaired_by_track),
-            grouped(s.repaired_by_group),
-            grouped(s.repaired_by_set)
+            group_digits(s.repaired_by_track),
+            group_digits(s.repaired_by_group),
+            group_digits(s.repaired_by_set)
         ),
         show_pipeline(s),
     ];
     // Sealing has a line of its own above.
-    let others = s.jobs.iter().filter(|job| job.name != "sealing");
-    lines.extend(others.filter_map(show_job));
+    let other_jobs = s.jobs.iter().filter(|job| job.name != "sealing");
+    lines.extend(other_jobs.filter_map(show_job));
     lines.extend(s.decode.as_ref().map(show_decode));
     lines.extend(s.unverified_trouble.as_ref().map(|trouble| format!("trouble    {trouble}")));
     for trouble in &s.seal_troubles {
@@ -551,11 +553,11 @@ fn show_status(s: &Status) -> String {
     if s.orphaned_segments > 0 {
         lines.push(format!(
             "orphaned   {}, {}: not in the catalog; see `fulgurite admin orphans`",
-            counted(s.orphaned_segments, "segment"),
+            pluralize(s.orphaned_segments, "segment"),
             bytes(s.orphaned_bytes)
         ));
     }
-    lines.extend(show_doubts(s));
+    lines.extend(show_unconfirmed(s));
     lines.extend(show_far(s));
     if let Some(cut) = &s.catalog_cut {
         lines.push(format!("cut off    a torn batch of the catalog's journal; see \"{cut}\""));
@@ -563,7 +565,7 @@ fn show_status(s: &Status) -> String {
     if s.keys_lost > 0 {
         lines.push(format!(
             "keys lost  {}: in no file of the key table; bring a backup of it back",
-            grouped(s.keys_lost)
+            group_digits(s.keys_lost)
         ));
     }
     if let Some(seconds) = s.debug_day_seconds {
@@ -574,7 +576,7 @@ fn show_status(s: &Status) -> String {
 
 /// Formats a job that is running or failing.
 fn show_job(job: &JobStatus) -> Option<String> {
-    match job.told() {
+    match job.failure_report() {
         Some(trouble) => Some(format!("trouble    {trouble}")),
         None => job.doing.as_ref().map(|doing| format!("job        {}: {doing}", job.name)),
     }
@@ -601,7 +603,7 @@ fn show_decode(decode: &DecodeStatus) -> String {
         decode.held,
         decode.in_flight,
         decode.oldest_seconds,
-        grouped(decode.parts),
+        group_digits(decode.parts),
         (decode.joules / 1e3).ceil()
     )
 }
@@ -615,8 +617,8 @@ fn show_margins(found: &Verification) -> String {
         "platter {}, verified {}: {} of {} sectors failed",
         found.platter,
         timestamp(found.at),
-        grouped(found.sectors_failed),
-        grouped(found.sectors)
+        group_digits(found.sectors_failed),
+        group_digits(found.sectors)
     );
     let Some(margins) = found.sector_margins else {
         text.push_str("\nthis fidelity of the medium has no margins");
@@ -632,7 +634,7 @@ fn show_margins(found: &Verification) -> String {
     let most = (0..100).step_by(10).map(count).max().unwrap_or(0).max(1);
     for from in (0..100).step_by(10) {
         let bar = "#".repeat((count(from) * 40).div_ceil(most));
-        let sectors = grouped(count(from) as u64);
+        let sectors = group_digits(count(from) as u64);
         text.push_str(&format!("\n{from:>3} to {:>3}  {sectors:>9}  {bar}", from + 10));
     }
     text.push_str(&format!(
@@ -659,7 +661,7 @@ fn show_margins(found: &Verification) -> String {
 }
 
 /// Formats a place on glass, in a tier of objects or on the way there, as text.
-pub fn show_place(place: &ShardPlace) -> String {
+pub fn show_place(place: &ShardLocation) -> String {
     let size = bytes(place.bytes);
     let Some(platter) = place.platter else {
         let tier = place.tier.as_ref();

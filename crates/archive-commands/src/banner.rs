@@ -49,7 +49,7 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
             format!("{}   shown this once, kept in {stored}", keys.secret_key),
         ),
         KeyOrigin::Stored => ("SECRET", format!("in {stored}")),
-        KeyOrigin::Given => ("SECRET", "as given".to_owned()),
+        KeyOrigin::Provided => ("SECRET", "as given".to_owned()),
     };
     let profile = config.geometry.as_ref().map_or(&config.profile, |geometry| &geometry.profile);
     let mut text = format!(

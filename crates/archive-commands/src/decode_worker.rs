@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use fulgurite_archive::config::QueueAddress;
 use fulgurite_archive::{DecodeWorker, WorkerOptions, WorkerTotals};
 use fulgurite_decode::{Model, standard_model};
-use fulgurite_terminal::Work;
-use fulgurite_terminal::output::{Output, counted, grouped};
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::output::{Output, group_digits, pluralize};
 use fulgurite_units::Duration as Span;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,7 +57,7 @@ pub fn with_credentials(address: QueueAddress) -> QueueAddress {
 }
 
 /// Works until it is stopped; then reports its totals.
-pub fn decode_worker<'a>(args: &'a DecodeWorkerArgs, out: &'a Output) -> Work<'a> {
+pub fn decode_worker<'a>(args: &'a DecodeWorkerArgs, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
@@ -68,7 +68,7 @@ async fn run(args: &DecodeWorkerArgs, out: &Output) -> anyhow::Result<()> {
     }
     let threads = match args.threads {
         0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        given => given,
+        count => count,
     };
     let idle_exit = args.idle_exit.map(|span| Duration::from_nanos(span.as_nanos()));
     let options = WorkerOptions {
@@ -86,7 +86,7 @@ async fn run(args: &DecodeWorkerArgs, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!(
         "decoding for {}, {} at a time; to stop: Ctrl-C, which ends what was begun",
         args.queue,
-        counted(threads as u64, "job")
+        pluralize(threads as u64, "job")
     ))?;
     out.flush()?;
     let work = worker.run();
@@ -104,19 +104,19 @@ async fn run(args: &DecodeWorkerArgs, out: &Output) -> anyhow::Result<()> {
         "voxels": totals.voxels, "refused": totals.refused,
         "busy_seconds": totals.busy_seconds,
     }))?;
-    out.text(said(&totals))
+    out.text(summary(&totals))
 }
 
-fn said(totals: &WorkerTotals) -> String {
+fn summary(totals: &WorkerTotals) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let rate = totals.voxels as f64 / totals.busy_seconds.max(1e-9) / 1e6;
     format!(
         "{} with {}, {} of them lost; {} refused; {rate:.2} million voxels a second and thread, \
          simulation of light included",
-        counted(totals.jobs, "job"),
-        counted(totals.sectors, "sector"),
-        grouped(totals.lost),
-        grouped(totals.refused),
+        pluralize(totals.jobs, "job"),
+        pluralize(totals.sectors, "sector"),
+        group_digits(totals.lost),
+        group_digits(totals.refused),
     )
 }
 

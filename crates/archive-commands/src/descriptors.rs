@@ -4,19 +4,19 @@
 //! up to the hard limit. If the hard limit is low, connections are limited so that they leave
 //! descriptors to the archive's files (`Limits::for_descriptors`).
 
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::limits::DESCRIPTORS_MIN;
 
 /// Raises the soft limit to the hard one; an error if that is too low for an archive.
 pub(crate) fn raise() -> anyhow::Result<()> {
-    raise_bound();
-    check(bound())
+    raise_limit();
+    check(limit())
 }
 
 /// Raises the soft limit to the hard one.
-pub(crate) fn raise_bound() {
+pub(crate) fn raise_limit() {
     let before = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: before.maximum, maximum: before.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
@@ -25,19 +25,19 @@ pub(crate) fn raise_bound() {
 }
 
 /// The limit in effect.
-pub(crate) fn bound() -> u64 {
+pub(crate) fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-fn check(bound: u64) -> anyhow::Result<()> {
-    if bound >= DESCRIPTORS_MIN {
+fn check(limit: u64) -> anyhow::Result<()> {
+    if limit >= DESCRIPTORS_MIN {
         return Ok(());
     }
     let message = format!(
-        "this process may open {bound} files; an archive needs at least {DESCRIPTORS_MIN}: raise \
+        "this process may open {limit} files; an archive needs at least {DESCRIPTORS_MIN}: raise \
          the hard limit (ulimit -Hn, LimitNOFILE=)"
     );
-    Err(Coded::new(Exit::Config, message).into())
+    Err(ExitError::new(Exit::Config, message).into())
 }
 
 #[cfg(test)]

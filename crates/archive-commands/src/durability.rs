@@ -9,16 +9,17 @@ mod rack;
 
 use std::path::PathBuf;
 
-use fulgurite_codes::durability::simulate::{Estimate, undecodable};
+use fulgurite_codes::durability::simulate::{Estimate, failure_probability};
 use fulgurite_codes::durability::{
-    Chance, LargeGroup, Overhead, SectorLoss, Track, binomial_tail, smallest_group, smallest_track,
+    LargeGroup, Overhead, Probability, SectorLoss, Track, binomial_tail, smallest_group,
+    smallest_track,
 };
 use fulgurite_glass::Geometry;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use serde::Serialize;
 
-use crate::config::{Config, Overrides, of_process};
+use crate::config::{Config, Overrides, process_environment};
 
 /// Flags of `durability`.
 #[derive(Clone, Debug, clap::Args)]
@@ -103,9 +104,10 @@ const LEFT_OUT: [&str; 6] = [
 /// Prints the table.
 pub fn durability(args: &DurabilityArgs, out: &Output) -> anyhow::Result<()> {
     let overrides = Overrides { profile: args.profile.clone(), ..Overrides::default() };
-    let config = Config::load(args.config.as_deref(), of_process(), overrides)?;
+    let config = Config::load(args.config.as_deref(), process_environment(), overrides)?;
     let geometry = config.effective_geometry()?;
-    let rows = rows(args, &geometry).map_err(|error| Coded::new(Exit::Usage, error.to_string()))?;
+    let rows =
+        rows(args, &geometry).map_err(|error| ExitError::new(Exit::Usage, error.to_string()))?;
     out.text(format_args!("Profile {}\n", geometry.profile))?;
     for row in &rows {
         out.json(row)?;
@@ -154,35 +156,35 @@ fn rows(
         (varying, ["track, rate varies", "large group, rate varies"], VARYING_FORMULA),
     ] {
         let estimate =
-            (args.samples > 0).then(|| undecodable(track, loss, args.samples, &mut random));
-        let inputs = format!("{}, {}", of_track(track), of_loss(loss));
-        rows.push(row(names[0], inputs, formula, track.undecodable(loss)).with(estimate));
+            (args.samples > 0).then(|| failure_probability(track, loss, args.samples, &mut random));
+        let inputs = format!("{}, {}", describe_track(track), describe_loss(loss));
+        rows.push(row(names[0], inputs, formula, track.failure_probability(loss)).with(estimate));
         let inputs = format!(
             "I_l = {}, R_l = {} tracks, span {} sectors; {}, {}",
             group.information_tracks,
             group.redundancy_tracks,
             group.span,
-            of_track(track),
-            of_loss(loss)
+            describe_track(track),
+            describe_loss(loss)
         );
-        rows.push(row(names[1], inputs, GROUP_FORMULA, group.undecodable(loss)));
+        rows.push(row(names[1], inputs, GROUP_FORMULA, group.failure_probability(loss)));
     }
     let platters = [geometry.set_information_platters, geometry.set_redundancy_platters];
     let [information, redundancy] = platters.map(u64::from);
     let set = binomial_tail(information + redundancy, args.platter_loss, redundancy)?;
     let inputs = format!("I_p = {information}, R_p = {redundancy}, u = {:e}", args.platter_loss);
     rows.push(row("platter-set", inputs, SET_FORMULA, set));
-    rows.extend(of_racks(args)?);
+    rows.extend(rack_rows(args)?);
     rows.extend(claims(args, independent, &mut random)?);
     Ok(rows)
 }
 
 /// Computes the durability of a blob in a rack with Pelican's code (OSDI 2014, section 3): when
 /// each failure is detected at once, and when as late as possible.
-fn of_racks(args: &DurabilityArgs) -> Result<Vec<Row>, fulgurite_codes::CodeError> {
+fn rack_rows(args: &DurabilityArgs) -> Result<Vec<Row>, fulgurite_codes::CodeError> {
     let code @ [information, redundancy] = [15, 3];
     let rebuild_days = args.rebuild_hours / 24.0;
-    let of = |what, discovery_days: f64| {
+    let row_for = |what, discovery_days: f64| {
         let days = discovery_days + rebuild_days;
         let chance = rack::yearly_loss(code, args.disk_failures, days, rack::YEAR_DAYS)?;
         let inputs = format!(
@@ -194,8 +196,8 @@ fn of_racks(args: &DurabilityArgs) -> Result<Vec<Row>, fulgurite_codes::CodeErro
         Ok(row(what, inputs, rack::FORMULA, chance))
     };
     Ok(vec![
-        of("blob of a rack in a year, found at once", 0.0)?,
-        of("blob of a rack in a year, found by verifying", args.verify_days)?,
+        row_for("blob of a rack in a year, found at once", 0.0)?,
+        row_for("blob of a rack in a year, found by verifying", args.verify_days)?,
     ])
 }
 
@@ -205,8 +207,9 @@ fn claims(
     loss: SectorLoss,
     random: &mut impl FnMut() -> u64,
 ) -> Result<Vec<Row>, fulgurite_codes::CodeError> {
-    let target = Chance::from_ln(1e-24f64.ln());
-    let share = |redundancy, of_information| Overhead { redundancy, per: 100, of_information };
+    let target = Probability::from_ln(1e-24f64.ln());
+    let share =
+        |redundancy, is_information_only| Overhead { redundancy, per: 100, is_information_only };
     // A large group must tolerate losses of half its overhead.
     let residual = SectorLoss::new(1e-2, 0.0)?;
     let codes = [
@@ -230,20 +233,26 @@ fn claims(
     for (what, code, loss) in codes {
         let Some(code) = code else {
             rows.push(
-                row(what, format!("none; {}", of_loss(loss)), TRACK_FORMULA, Chance::ZERO)
-                    .without(),
+                row(
+                    what,
+                    format!("none; {}", describe_loss(loss)),
+                    TRACK_FORMULA,
+                    Probability::ZERO,
+                )
+                .without(),
             );
             continue;
         };
-        let estimate = (args.samples > 0).then(|| undecodable(code, loss, args.samples, random));
+        let estimate =
+            (args.samples > 0).then(|| failure_probability(code, loss, args.samples, random));
         let inputs =
-            format!("{} + {} sectors, {}", code.information, code.redundancy, of_loss(loss));
-        rows.push(row(what, inputs, TRACK_FORMULA, code.undecodable(loss)).with(estimate));
+            format!("{} + {} sectors, {}", code.information, code.redundancy, describe_loss(loss));
+        rows.push(row(what, inputs, TRACK_FORMULA, code.failure_probability(loss)).with(estimate));
     }
     Ok(rows)
 }
 
-fn row(what: &'static str, inputs: String, formula: &'static str, chance: Chance) -> Row {
+fn row(what: &'static str, inputs: String, formula: &'static str, chance: Probability) -> Row {
     Row {
         what,
         inputs,
@@ -272,11 +281,11 @@ impl Row {
     }
 }
 
-fn of_track(track: Track) -> String {
+fn describe_track(track: Track) -> String {
     format!("I_t = {}, R_t = {}", track.information, track.redundancy)
 }
 
-fn of_loss(loss: SectorLoss) -> String {
+fn describe_loss(loss: SectorLoss) -> String {
     let mean = loss.mean();
     match loss.beta_parameters() {
         None => format!("p = {mean:e}"),

@@ -12,7 +12,7 @@ use fulgurite_glass::{
     ListEntry, ListReader, NoFaults, PlatterReader, PlatterRole, PlatterSource, SectorMap,
     TrackBuffer, TrackRole, TrackScan,
 };
-use fulgurite_terminal::output::{Output, bytes, counted, grouped, timestamp};
+use fulgurite_terminal::output::{Output, bytes, group_digits, pluralize, timestamp};
 use serde_json::json;
 
 /// Flags of `inspect`.
@@ -115,7 +115,7 @@ fn show_header(reader: &PlatterReader<FileSource>, out: &Output) -> anyhow::Resu
         "holds      {} of data, {} of list, {}; sealed, generation {}",
         bytes(header.data_bytes),
         bytes(header.list_bytes),
-        counted(u64::from(map.tracks()), "track"),
+        pluralize(u64::from(map.tracks()), "track"),
         header.generation
     ))
 }
@@ -147,7 +147,10 @@ fn show_files(
     }
     match read.and_then(|()| list.finish()) {
         Ok(entries) => {
-            out.text(format_args!("{} on the platter", counted(u64::from(entries), "body part")))?;
+            out.text(format_args!(
+                "{} on the platter",
+                pluralize(u64::from(entries), "body part")
+            ))?;
             Ok(None)
         }
         Err(error) => Ok(Some(error)),
@@ -162,7 +165,7 @@ fn show_entry(entry: &ListEntry, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!(
         "body {}  at {:>12}  {:>10} of {}",
         entry.object,
-        grouped(entry.offset),
+        group_digits(entry.offset),
         bytes(entry.length),
         bytes(entry.body_bytes)
     ))
@@ -179,8 +182,8 @@ fn picture(map: &SectorMap) -> String {
         "tracks     H header, . all good, 1-9 sectors lost (9: or more), X all lost; \
          redundancy tracks of groups as r, R with losses\n\
          sectors    {} of {} lost\n",
-        grouped(failed),
-        grouped(sectors)
+        group_digits(failed),
+        group_digits(sectors)
     );
     for (line, tracks) in map.tracks.chunks(LINE_TRACKS).enumerate() {
         let cells: String = tracks.iter().map(cell).collect();

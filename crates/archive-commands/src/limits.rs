@@ -8,18 +8,18 @@ pub(crate) const LINE_BYTES_MAX: usize = 32 << 20;
 pub(crate) const DESCRIPTORS_MIN: u64 = 64;
 /// Concurrent restores per retrieval from a rack: more than the usual number, since the rack orders
 /// waiting ones by group.
-pub(crate) const RACK_RESTORES_AT_ONCE: usize = 64;
+pub(crate) const RACK_RESTORE_CONCURRENCY: usize = 64;
 /// Bodies that are moved to tomes at a time. Each waits until its parity tomes have spun up, which
 /// takes minutes and a few hundred bytes.
-pub(crate) const TOMES_BODIES_AT_ONCE: usize = 64;
+pub(crate) const TOMES_BODY_CONCURRENCY: usize = 64;
 /// How long a store of a site may take to answer `geo status`.
-pub(crate) const SITE_ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Objects that `geo verify` reads concurrently.
-pub(crate) const GEO_VERIFIED_AT_ONCE: usize = 4;
+pub(crate) const GEO_VERIFY_CONCURRENCY: usize = 4;
 /// Most damaged or unreadable objects that it names.
-pub(crate) const GEO_NAMED_MAX: usize = 100;
+pub(crate) const GEO_LISTED_MAX: usize = 100;
 /// How long `tomes init` waits for tomes in other processes to answer.
-pub(crate) const TOMES_ANSWER_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const TOMES_TIMEOUT: Duration = Duration::from_secs(30);
 /// Memory for incoming bodies of buckets that archives share, and as much for outgoing ones, in
 /// MiB; more wait.
-pub(crate) const SHARED_ROOM_MIB: usize = 2048;
+pub(crate) const SHARED_MEMORY_MIB: usize = 2048;

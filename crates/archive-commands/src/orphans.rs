@@ -4,8 +4,8 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use fulgurite_archive::status::OrphanedSegment;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, bytes, counted, grouped, note};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, bytes, group_digits, note, pluralize};
 
 use crate::admin::AdminClient;
 
@@ -13,7 +13,7 @@ use crate::admin::AdminClient;
 pub(crate) async fn orphans(
     client: &AdminClient,
     is_discarding: bool,
-    is_agreed: bool,
+    is_confirmed: bool,
     out: &Output,
 ) -> anyhow::Result<()> {
     let found = client.orphans().await?;
@@ -27,10 +27,10 @@ pub(crate) async fn orphans(
     if found.is_empty() {
         return out.text(total(&found));
     }
-    if !is_agreed {
+    if !is_confirmed {
         found.iter().for_each(|orphan| note(show(orphan)));
         note(total(&found));
-        agree(&found)?;
+        confirm(&found)?;
     }
     // Remove exactly those that were shown.
     for orphan in &found {
@@ -41,23 +41,23 @@ pub(crate) async fn orphans(
     Ok(())
 }
 
-fn agree(found: &[OrphanedSegment]) -> anyhow::Result<()> {
+fn confirm(found: &[OrphanedSegment]) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() {
         let message = "nobody is there to agree; add --yes to remove these segments for good";
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     let bodies: u64 = found.iter().map(|orphan| orphan.bodies_with_keys).sum();
     note(format_args!(
         "This cannot be undone. Up to {} in them could be brought back by `fulgurite recover`.\n\
          Type yes to remove them:",
-        counted(bodies, "body")
+        pluralize(bodies, "body")
     ));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     if answer.trim() == "yes" {
         return Ok(());
     }
-    Err(Coded::new(Exit::Failure, "nothing was removed").into())
+    Err(ExitError::new(Exit::Failure, "nothing was removed").into())
 }
 
 fn show(orphan: &OrphanedSegment) -> String {
@@ -71,9 +71,9 @@ fn show(orphan: &OrphanedSegment) -> String {
         };
         format!(
             "{}, {}, {} of them with a key{origin}",
-            counted(orphan.records, "record"),
-            counted(orphan.bodies, "body"),
-            grouped(orphan.bodies_with_keys)
+            pluralize(orphan.records, "record"),
+            pluralize(orphan.bodies, "body"),
+            group_digits(orphan.bodies_with_keys)
         )
     });
     format!("{}  {}, {run}: {content}", orphan.file, bytes(orphan.disk_bytes))
@@ -81,7 +81,7 @@ fn show(orphan: &OrphanedSegment) -> String {
 
 fn total(found: &[OrphanedSegment]) -> String {
     let disk_bytes = found.iter().map(|orphan| orphan.disk_bytes).sum();
-    format!("{}, {}", counted(found.len() as u64, "orphaned segment"), bytes(disk_bytes))
+    format!("{}, {}", pluralize(found.len() as u64, "orphaned segment"), bytes(disk_bytes))
 }
 
 #[cfg(test)]

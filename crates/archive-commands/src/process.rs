@@ -1,10 +1,10 @@
 //! Setup of a process that stores bytes: file permissions, fail points for crash tests, and random
 //! bytes for ids.
 
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 
 /// Restricts files that this process creates to its owner: an archive holds secrets.
-pub(crate) fn keep_private() {
+pub(crate) fn restrict_umask() {
     use rustix::fs::Mode;
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
@@ -13,23 +13,23 @@ pub(crate) fn keep_private() {
 /// in that thread.
 pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u32)>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let (passage, how) = match text.strip_suffix(":panic") {
-        Some(passage) => (passage, ":panic"),
+    let (step, suffix) = match text.strip_suffix(":panic") {
+        Some(step) => (step, ":panic"),
         None => (text, ""),
     };
-    let parsed = passage.split_once(':').and_then(|(name, count)| {
+    let parsed = step.split_once(':').and_then(|(name, count)| {
         let count = count.parse().ok()?;
-        Some((format!("{name}{how}"), count))
+        Some((format!("{name}{suffix}"), count))
     });
     parsed.map(Some).ok_or_else(|| {
         let message =
             format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT or NAME:COUNT:panic");
-        Coded::new(Exit::Config, message).into()
+        ExitError::new(Exit::Config, message).into()
     })
 }
 
 /// Returns unpredictable random bytes.
-pub(crate) fn draw() -> [u8; 16] {
+pub(crate) fn random_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
     let drawn = getrandom::fill(&mut bytes);
     assert!(drawn.is_ok(), "the system gives random bytes once it has started");

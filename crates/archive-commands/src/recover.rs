@@ -12,13 +12,13 @@ use anyhow::Context as _;
 use fulgurite_archive::{RecoverOptions, RecoverReport};
 use fulgurite_gateway::ColdTiers;
 use fulgurite_stacks::RackStore;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, bytes, counted, note, rate, seconds};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, bytes, note, pluralize, rate, seconds};
 use fulgurite_terminal::progress::count_bar;
 use fulgurite_tome_store::TomeStore;
 
-use crate::config::{Config, Overrides, of_process};
-use crate::process::keep_private;
+use crate::config::{Config, Overrides, process_environment};
+use crate::process::restrict_umask;
 use crate::serve::archive_config;
 use crate::{geo, rack, tomes};
 
@@ -54,21 +54,21 @@ pub struct RecoverArgs {
 
 /// Runs `recover`.
 pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
-    keep_private();
+    restrict_umask();
     let overrides =
         Overrides { rack: args.rack.clone(), tomes: args.tomes, ..Overrides::default() };
-    let config = Config::load(args.config.as_deref(), of_process(), overrides)?;
+    let config = Config::load(args.config.as_deref(), process_environment(), overrides)?;
     if !args.data.is_dir() {
         let message = format!("data directory \"{}\" does not exist", args.data.display());
-        return Err(Coded::new(Exit::NotFound, message).into());
+        return Err(ExitError::new(Exit::NotFound, message).into());
     }
     if let Some(from) = &args.platters {
-        let brought = bring(from, &args.data.join("platters"))?;
-        note(format_args!("brought {}", counted(brought, "platter")));
+        let imported = import_platters(from, &args.data.join("platters"))?;
+        note(format_args!("brought {}", pluralize(imported, "platter")));
     }
     let (rack, tomes) = (rack_of(&config, &args.data)?, tomes_of(&config, &args.data)?);
     // The runtime has to live as long as the sites are used.
-    let (geo, sites) = geo::to_recover(&config)?.unzip();
+    let (geo, sites) = geo::open_for_recover(&config)?.unzip();
     let cold = ColdTiers { rack, tomes, geo };
     let mut config = archive_config(&config, &args.data, &cold)?;
     if let Some(file) = &args.master_key {
@@ -80,7 +80,7 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
         bar.set_length(progress.platters_total);
         bar.set_position(progress.platters);
-        bar.set_message(counted(progress.entries, "entry"));
+        bar.set_message(pluralize(progress.entries, "entry"));
     });
     if let Some(rack) = cold.rack {
         rack.stop();
@@ -97,7 +97,7 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
 /// Opens the tomes that objects may be on; an error if tomes exist that nothing names.
 fn tomes_of(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
     if let Some(tomes) = &config.tomes {
-        return tomes::open_now(tomes, data).map(Some);
+        return tomes::open_blocking(tomes, data).map(Some);
     }
     let folder = data.join("tomes");
     if !folder.join("set").exists() {
@@ -108,7 +108,7 @@ fn tomes_of(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
          to serve; what is on them would not come back",
         folder.display()
     );
-    Err(Coded::new(Exit::Config, message).into())
+    Err(ExitError::new(Exit::Config, message).into())
 }
 
 /// Opens the rack that objects may be on. An error if a rack exists that nothing names, because its
@@ -126,19 +126,19 @@ fn rack_of(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
          to serve; what is on it would not come back",
         folder.display()
     );
-    Err(Coded::new(Exit::Config, message).into())
+    Err(ExitError::new(Exit::Config, message).into())
 }
 
 fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
         "{} in {}, {}, from {} of {} and {} in {} ({})",
-        counted(report.objects, "object"),
-        counted(report.buckets, "bucket"),
+        pluralize(report.objects, "object"),
+        pluralize(report.buckets, "bucket"),
         bytes(report.bytes),
-        counted(report.platters, "platter"),
-        counted(report.sets, "set"),
-        counted(report.segments, "segment"),
+        pluralize(report.platters, "platter"),
+        pluralize(report.sets, "set"),
+        pluralize(report.segments, "segment"),
         seconds(report.seconds),
         rate(report.bytes, report.seconds)
     ))?;
@@ -177,14 +177,14 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
     ];
     for (count, what, note) in notes {
         if count > 0 {
-            out.text(format_args!("{} {note}", counted(count, what)))?;
+            out.text(format_args!("{} {note}", pluralize(count, what)))?;
         }
     }
     for damage in &report.catalog_damages {
         out.text(format_args!("damaged: {damage}"))?;
     }
     if let Some(kept) = &report.catalog_kept {
-        let rows = counted(report.rows_salvaged, "row");
+        let rows = pluralize(report.rows_salvaged, "row");
         out.text(format_args!("the catalog before, of which {rows} read, is kept in \"{kept}\""))?;
     }
     for doubted in &report.doubted {
@@ -206,17 +206,17 @@ fn verdict(report: &RecoverReport) -> anyhow::Result<()> {
     }
     let message = format!(
         "{} incomplete; {} not usable",
-        counted(report.incomplete, "object"),
-        counted(report.unusable.len() as u64, "platter file, entry or record")
+        pluralize(report.incomplete, "object"),
+        pluralize(report.unusable.len() as u64, "platter file, entry or record")
     );
     let exit = if report.objects > 0 { Exit::Partial } else { Exit::Corrupt };
-    Err(Coded::new(exit, message).into())
+    Err(ExitError::new(exit, message).into())
 }
 
 /// Links, or copies, every platter file of `from` that is not in `to`; returns how many.
-fn bring(from: &Path, to: &Path) -> anyhow::Result<u64> {
+fn import_platters(from: &Path, to: &Path) -> anyhow::Result<u64> {
     fs::create_dir_all(to).with_context(|| format!("cannot make \"{}\"", to.display()))?;
-    let mut brought = 0;
+    let mut imported = 0;
     let entries =
         fs::read_dir(from).with_context(|| format!("cannot list \"{}\"", from.display()))?;
     for entry in entries {
@@ -233,7 +233,7 @@ fn bring(from: &Path, to: &Path) -> anyhow::Result<u64> {
             fs::File::open(&part)?.sync_all()?;
             fs::rename(&part, &target)?;
         }
-        brought += 1;
+        imported += 1;
     }
-    Ok(brought)
+    Ok(imported)
 }

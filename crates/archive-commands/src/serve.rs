@@ -15,14 +15,14 @@ use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
     AnalogOptions, ArchiveConfig, Calm, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
-    LibraryOptions, MediumOptions, MoveWhen, SealPolicy, SpaceOptions, Tariff, TierName,
+    LibraryOptions, MediumOptions, MovePolicy, SealPolicy, SpaceOptions, Tariff, TierName,
     TierOptions,
 };
 use fulgurite_client::credentials::{self, KeyOrigin, KeyPair};
-use fulgurite_client::server_file::{ServerFile, forget_operator, make_operator};
+use fulgurite_client::server_file::{ServerFile, create_operator_keys, remove_operator_keys};
 use fulgurite_gateway::{ColdTiers, Credentials, Limits, ServerConfig, TlsConfig};
-use fulgurite_terminal::Work;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, note};
 use fulgurite_units::{ByteCount, Ratio};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -33,8 +33,8 @@ use crate::banner;
 use crate::config::{self, Config, ConfigArgs, Expedited, TlsChoice};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
-use crate::limits::{RACK_RESTORES_AT_ONCE, TOMES_BODIES_AT_ONCE};
-use crate::process::{fail_point, keep_private};
+use crate::limits::{RACK_RESTORE_CONCURRENCY, TOMES_BODY_CONCURRENCY};
+use crate::process::{fail_point, restrict_umask};
 use crate::{geo, rack, tomes};
 
 /// Flags of `serve`.
@@ -61,7 +61,7 @@ pub struct ServeArgs {
 
 /// A running server.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
     /// The archive behind it.
     archive: Archive,
     /// The tiers behind the archive.
@@ -75,12 +75,12 @@ pub struct Running {
 }
 
 /// Runs `serve`.
-pub fn serve<'a>(args: &'a ServeArgs, out: &'a Output) -> Work<'a> {
+pub fn serve<'a>(args: &'a ServeArgs, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
 async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
-    keep_private();
+    restrict_umask();
     let config = args.config.load()?;
     let data = &args.data;
     descriptors::raise()?;
@@ -94,9 +94,9 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
         warn_of_new_keys(data);
     }
     let operator = match origin {
-        KeyOrigin::Given => Some(make_operator(data)?),
+        KeyOrigin::Provided => Some(create_operator_keys(data)?),
         KeyOrigin::New | KeyOrigin::Stored => {
-            forget_operator(data);
+            remove_operator_keys(data);
             None
         }
     };
@@ -114,7 +114,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     out.flush()?;
     let failure = tokio::select! {
         () = wait_for(&mut terminate, &mut interrupt) => None,
-        why = running.failed() => Some(why),
+        reason = running.failed() => Some(reason),
     };
     tracing::info!("stopping");
     let stopped = tokio::select! {
@@ -126,10 +126,10 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     };
     ServerFile::remove(data);
     match failure {
-        Some(why) => {
+        Some(reason) => {
             let message =
-                format!("the archive ended itself: {why}; mend the disk, then start again");
-            Err(Coded::new(Exit::KeysFailed, message).into())
+                format!("the archive ended itself: {reason}; mend the disk, then start again");
+            Err(ExitError::new(Exit::KeysFailed, message).into())
         }
         None => stopped,
     }
@@ -139,7 +139,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
 fn keys(args: &ServeArgs) -> anyhow::Result<(KeyPair, KeyOrigin)> {
     if let (Some(access_key), Some(secret_key)) = (&args.access_key, &args.secret_key) {
         let (access_key, secret_key) = (access_key.clone(), secret_key.clone());
-        return Ok((KeyPair { access_key, secret_key }, KeyOrigin::Given));
+        return Ok((KeyPair { access_key, secret_key }, KeyOrigin::Provided));
     }
     let (keys, is_new) = credentials::read_or_generate(&args.data)?;
     Ok((keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored }))
@@ -157,7 +157,7 @@ fn warn_of_new_keys(data: &Path) {
 /// Creates the data directory, readable by its owner only.
 fn make_folder(data: &Path) -> anyhow::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
-        Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", data.display())).into()
+        ExitError::new(Exit::Config, format!("cannot make \"{}\": {error}", data.display())).into()
     })
 }
 
@@ -174,17 +174,21 @@ async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
 }
 
 /// Opens the archive in `data`.
-pub fn open<'a>(config: &'a Config, data: &'a Path, cold: &'a ColdTiers) -> Work<'a, Archive> {
+pub fn open<'a>(
+    config: &'a Config,
+    data: &'a Path,
+    cold: &'a ColdTiers,
+) -> CommandFuture<'a, Archive> {
     Box::pin(async move { Ok(Archive::open(archive_config(config, data, cold)?).await?) })
 }
 
 /// Opens rack, tomes and sites first, because they are tiers of the archive.
 async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, ColdTiers)> {
-    let rack = rack::to_serve(config, data).await?;
+    let rack = rack::open_for_serve(config, data).await?;
     let mut cold = ColdTiers { rack, ..ColdTiers::default() };
     let opened = async {
-        cold.tomes = tomes::to_serve(config, data).await?;
-        cold.geo = geo::to_serve(config).await?;
+        cold.tomes = tomes::open_for_serve(config, data).await?;
+        cold.geo = geo::open_for_serve(config).await?;
         open(config, data, &cold).await
     };
     match opened.await {
@@ -213,7 +217,7 @@ pub fn listen<'a>(
     keys: &'a KeyPair,
     operator: Option<&'a KeyPair>,
     opened: (Archive, ColdTiers),
-) -> Work<'a, Running> {
+) -> CommandFuture<'a, RunningServer> {
     Box::pin(bind_and_serve(config, data, keys, operator, opened))
 }
 
@@ -223,7 +227,7 @@ async fn bind_and_serve(
     keys: &KeyPair,
     operator: Option<&KeyPair>,
     (archive, cold): (Archive, ColdTiers),
-) -> anyhow::Result<Running> {
+) -> anyhow::Result<RunningServer> {
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
     let operator = operator.map(|keys| Credentials::new(&keys.access_key, &keys.secret_key));
@@ -231,7 +235,7 @@ async fn bind_and_serve(
     server.domain = config.domain.clone();
     server.cold = cold.clone();
     server.nonces = Some(data.join("operator.nonces"));
-    server.limits = Limits::for_descriptors(descriptors::bound());
+    server.limits = Limits::for_descriptors(descriptors::limit());
     server.tls = match &config.tls {
         TlsChoice::Off => None,
         TlsChoice::Auto => {
@@ -251,7 +255,7 @@ async fn bind_and_serve(
         }
     };
     let endpoint = endpoint_of(server.local_addr(), server.is_tls());
-    if let Some(warning) = warning_of(server.local_addr(), server.is_tls()) {
+    if let Some(warning) = tls_warning(server.local_addr(), server.is_tls()) {
         tracing::warn!("{warning}");
     }
     let is_self_signed = config.tls == TlsChoice::Auto;
@@ -261,10 +265,10 @@ async fn bind_and_serve(
         // A dropped sender requests a stop just like a message.
         let _ = stop.await;
     })));
-    Ok(Running { archive, cold, endpoint, certificate, shutdown, gateway })
+    Ok(RunningServer { archive, cold, endpoint, certificate, shutdown, gateway })
 }
 
-impl Running {
+impl RunningServer {
     /// Waits until the archive cannot go on; returns why.
     async fn failed(&self) -> String {
         self.archive.failed().await
@@ -272,7 +276,7 @@ impl Running {
 
     /// Lets running requests finish, then stops the archive, then spins the disks of rack and tomes
     /// down.
-    pub fn stop(self) -> Work<'static> {
+    pub fn stop(self) -> CommandFuture<'static> {
         Box::pin(self.stop_all())
     }
 
@@ -303,7 +307,7 @@ fn endpoint_of(address: SocketAddr, is_tls: bool) -> String {
 }
 
 /// Returns a warning if other machines can connect without TLS.
-fn warning_of(address: SocketAddr, is_tls: bool) -> Option<String> {
+fn tls_warning(address: SocketAddr, is_tls: bool) -> Option<String> {
     if is_tls || address.ip().is_loopback() {
         return None;
     }
@@ -346,7 +350,7 @@ pub fn archive_config(
         classes: config.effective_classes()?,
         tiers: tiers(config, cold)?,
         acknowledged_at: config.acknowledged_at().map_err(|reason| {
-            Coded::new(Exit::Config, format!("setting storage.acknowledged_at: {reason}"))
+            ExitError::new(Exit::Config, format!("setting storage.acknowledged_at: {reason}"))
         })?,
         far_libraries,
         shared: geo::shared(config, cold),
@@ -371,14 +375,14 @@ pub fn archive_config(
 
 /// Returns the tiers of the configuration, including rack, tomes and sites.
 fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
-    let mut tiers = config::tiers(&config.tiers, config::of_process())
-        .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?;
+    let mut tiers = config::tiers(&config.tiers, config::process_environment())
+        .map_err(|reason| ExitError::new(Exit::Config, format!("setting tiers: {reason}")))?;
     if let Some(store) = &cold.tomes {
         let options = TierOptions {
             url: format!("tomes:{}", store.id()),
             store: Some(Arc::new(store.clone()) as _),
             with_entries: true,
-            bodies_at_once: TOMES_BODIES_AT_ONCE,
+            bodies_at_once: TOMES_BODY_CONCURRENCY,
             ..TierOptions::default()
         };
         tiers.insert(TierName::tomes(), options);
@@ -387,15 +391,15 @@ fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName,
         tiers.insert(TierName::geo(), geo::tier(store, geo));
     }
     if let (Some(store), Some(rack)) = (&cold.rack, &config.rack) {
-        let asked = store.clone();
+        let rack_store = store.clone();
         let config::rack::Moves { calm_age, age, bytes } = rack.moves;
-        let calm = Calm::new(move || asked.is_calm());
+        let calm = Calm::new(move || rack_store.is_calm());
         let options = TierOptions {
             url: format!("rack:{}", store.rack()),
             store: Some(Arc::new(store.clone()) as _),
-            when: MoveWhen::Waits { calm_age, age, bytes, calm },
+            move_policy: MovePolicy::Deferred { calm_age, age, bytes, calm },
             with_entries: true,
-            restores_at_once: RACK_RESTORES_AT_ONCE,
+            restores_at_once: RACK_RESTORE_CONCURRENCY,
             ..TierOptions::default()
         };
         tiers.insert(TierName::rack(), options);
@@ -418,7 +422,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
             {
                 let message = "medium.statistics says how often sectors fail; leave \
                                medium.sector_failure_rate and medium.track_failure_rate at 0";
-                return Err(Coded::new(Exit::Config, message).into());
+                return Err(ExitError::new(Exit::Config, message).into());
             }
             Some(statistics) => {
                 Fidelity::Drawn { statistics: statistics.clone(), reads_max: medium.reads_max }
@@ -428,7 +432,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
             let statistics = medium.statistics.clone().ok_or_else(|| {
                 let message = "fidelity soft needs medium.statistics: a file that \
                                `fulgurite glass calibrate` writes";
-                anyhow::Error::from(Coded::new(Exit::Config, message))
+                anyhow::Error::from(ExitError::new(Exit::Config, message))
             })?;
             Fidelity::Soft { statistics, reads_max: medium.reads_max }
         }
@@ -452,7 +456,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
 /// Reads a file of injected damage.
 fn damage(path: &Path) -> anyhow::Result<InjectedDamage> {
     let wrong = |reason: String| {
-        Coded::new(Exit::Config, format!("medium.damage {}: {reason}", path.display()))
+        ExitError::new(Exit::Config, format!("medium.damage {}: {reason}", path.display()))
     };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     Ok(InjectedDamage::from_toml(&text).map_err(wrong)?)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{Backend, LinuxDisk, LinuxDisks, PlaceId, Simulated, Times};
-use fulgurite_terminal::Work;
+use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::output::Output;
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::Entropy;
@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::descriptors;
-use crate::process::{draw, keep_private};
+use crate::process::{random_bytes, restrict_umask};
 
 /// `tome`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -63,7 +63,7 @@ pub struct TomeServeArgs {
 }
 
 /// Runs `tome`.
-pub fn tome<'a>(args: &'a TomeCommand, out: &'a Output) -> Work<'a> {
+pub fn tome<'a>(args: &'a TomeCommand, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
@@ -74,8 +74,8 @@ async fn run(args: &TomeCommand, out: &Output) -> anyhow::Result<()> {
 }
 
 async fn serve_tome(args: &TomeServeArgs, out: &Output) -> anyhow::Result<()> {
-    keep_private();
-    descriptors::raise_bound();
+    restrict_umask();
+    descriptors::raise_limit();
     let file = TomesFile::read(&args.config)?;
     let listener = match args.listen {
         Some(address) => {
@@ -100,7 +100,7 @@ async fn serve_tome(args: &TomeServeArgs, out: &Output) -> anyhow::Result<()> {
         root: args.root.clone().unwrap_or_else(|| args.data.join("disk")),
         backend: backend(args),
         clock: system_clock(),
-        entropy: Entropy::new(draw),
+        entropy: Entropy::new(random_bytes),
     };
     out.text(format_args!(
         "serving tome {} of set {}; to stop: Ctrl-C, which puts its disk down",

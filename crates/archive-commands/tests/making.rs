@@ -93,7 +93,7 @@ fn main() {
             check(&context, |data| {
                 let mut server = start(data, Some(&format!("{point}:{passage}")));
                 let status = server.wait().unwrap();
-                assert_eq!(status.signal(), Some(9), "{context}: {}", said(&mut server));
+                assert_eq!(status.signal(), Some(9), "{context}: {}", read_stderr(&mut server));
             });
         }
     }
@@ -121,7 +121,7 @@ fn disks_of_a_lost_index_are_not_taken() {
     let before = texts(&data, "fulgurite-disk.json");
     let mut server = start(&data, None);
     let status = server.wait().unwrap();
-    let errors = said(&mut server);
+    let errors = read_stderr(&mut server);
     assert!(!status.success() && errors.contains("its index is lost"), "{status}: {errors}");
     assert!(errors.contains("fulgurite rack recover"), "{errors}");
     assert_eq!(texts(&data, "fulgurite-disk.json"), before);
@@ -139,11 +139,11 @@ fn check(context: &str, cut_short: impl FnOnce(&Path)) {
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     if line.is_empty() {
         let status = server.wait().unwrap();
-        panic!("{context}: the next start ended ({status}): {}", said(&mut server));
+        panic!("{context}: the next start ended ({status}): {}", read_stderr(&mut server));
     }
     kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
     let status = server.wait().unwrap();
-    let errors = said(&mut server);
+    let errors = read_stderr(&mut server);
     assert!(status.success(), "{context}: {status}: {errors}");
     let places = fulgurite_rack::presets::shape("laptop").unwrap().places().count();
     for (name, count) in [
@@ -154,7 +154,7 @@ fn check(context: &str, cut_short: impl FnOnce(&Path)) {
     ] {
         assert_eq!(texts(&data, name).len(), count, "{context}: {name}");
     }
-    assert_eq!(open_to_others(&data), [] as [PathBuf; 0], "{context}");
+    assert_eq!(accessible_to_others(&data), [] as [PathBuf; 0], "{context}");
     for path in ["keys/master.key", "keys/table", "tls/key.pem", "tls/cert.pem", "archive.json"] {
         assert!(data.join(path).exists(), "{context}: {path}");
     }
@@ -182,7 +182,7 @@ fn kill_at(data: &Path, path: &str) {
     // A short-lived path may be missed: then it is killed at the end of the start.
     while !data.join(path).exists() && !data.join("server.json").exists() {
         if let Some(status) = server.try_wait().unwrap() {
-            panic!("{path}: it ended ({status}): {}", said(&mut server));
+            panic!("{path}: it ended ({status}): {}", read_stderr(&mut server));
         }
         assert!(began.elapsed() < START_WITHIN, "{path} does not come");
         std::thread::yield_now();
@@ -191,7 +191,7 @@ fn kill_at(data: &Path, path: &str) {
     server.wait().unwrap();
 }
 
-fn said(server: &mut Child) -> String {
+fn read_stderr(server: &mut Child) -> String {
     let mut text = String::new();
     if let Some(mut errors) = server.stderr.take() {
         errors.read_to_string(&mut text).unwrap();
@@ -200,7 +200,7 @@ fn said(server: &mut Child) -> String {
 }
 
 /// Returns the paths in and below a folder that others than the owner can access.
-fn open_to_others(path: &Path) -> Vec<PathBuf> {
+fn accessible_to_others(path: &Path) -> Vec<PathBuf> {
     let found = std::fs::symlink_metadata(path).unwrap();
     let mut open = Vec::new();
     if found.mode() & 0o077 != 0 {
@@ -208,7 +208,7 @@ fn open_to_others(path: &Path) -> Vec<PathBuf> {
     }
     if found.is_dir() {
         let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-        open.extend(entries.flat_map(|path| open_to_others(&path)));
+        open.extend(entries.flat_map(|path| accessible_to_others(&path)));
     }
     open
 }

@@ -4,7 +4,7 @@
 //! The objects of [`fill`] claim to be on glass, and their keys are real, but no platter file
 //! exists. Such an archive starts, lists and shows objects, and cannot restore any.
 
-mod staged;
+mod staging;
 
 use std::path::PathBuf;
 
@@ -12,20 +12,20 @@ use fulgurite_catalog::Transaction;
 use fulgurite_platters::bench_support::add_set;
 use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, UnixTime};
 
-pub use self::staged::{lose_catalog, scan, stage};
+pub use self::staging::{lose_catalog, scan, stage};
 use crate::bodies::cipher::{cipher_bytes, random_bytes};
 use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::config::{
     ArchiveConfig, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
     MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
-use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::classes::{Classes, Home};
 use crate::objects::labels::Labels;
 use crate::objects::names::VersionId;
 use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, Shard};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result, clock};
 
 const BUCKET: &str = "bench";
@@ -78,8 +78,8 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
 /// # Errors
 /// When the directory is in use, or the disk fails.
 pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
-    let ground = Ground::open(config, clock::system())?;
-    ground.committer.commit_blocking(|tx: &mut Transaction<'_>| {
+    let state = ArchiveState::open(config, clock::system())?;
+    state.committer.commit_blocking(|tx: &mut Transaction<'_>| {
         let row = BucketRow { created: UnixTime::from_millis(1_700_000_000_000) };
         rows::put(tx, BUCKETS, rows::bucket_key(BUCKET), &row)
     })?;
@@ -89,11 +89,11 @@ pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
     let mut waiting = Vec::new();
     while done < objects {
         if done % OBJECTS_PER_SET < batch {
-            platters = add_set(&ground.committer, &ground.config.glass, ground.now())?;
+            platters = add_set(&state.committer, &state.config.glass, state.now())?;
         }
         let count = batch.min(objects - done);
         let rows = (done..done + count)
-            .map(|number| object(&ground, number, &platters))
+            .map(|number| object(&state, number, &platters))
             .collect::<Result<Vec<_>>>()?;
         let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
             rows::with_totals(tx, |totals| totals.objects_on_glass += count)?;
@@ -103,20 +103,20 @@ pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
                 rows::put(tx, BODIES, body_key, &body)
             })
         };
-        waiting.push(ground.committer.submit_blocking(commit));
+        waiting.push(state.committer.submit_blocking(commit));
         done += count;
     }
     waiting.into_iter().try_for_each(fulgurite_catalog::Ticket::wait)?;
-    ground.keys.sync_blocking()
+    state.keys.sync_blocking()
 }
 
 fn object(
-    ground: &Ground,
+    state: &ArchiveState,
     number: u64,
     platters: &[PlatterId],
 ) -> Result<(String, ObjectRow, BodyRow)> {
     let body_id = ObjectId::from_random(random_bytes()?);
-    let (_, key_slot) = ground.keys.create(body_id)?;
+    let (_, key_slot) = state.keys.create(body_id)?;
     let md5: [u8; 16] = random_bytes()?;
     let checksum = Checksum {
         algorithm: ChecksumAlgorithm::Crc64Nvme,

@@ -35,30 +35,30 @@ use crate::bodies::log::orphans::Orphans;
 use crate::bodies::log::record::{RecordKind, SegmentHeader};
 use crate::bodies::log::scan::{SegmentScan, read_segment_header};
 use crate::bodies::log::{LogKind, list_segments, segment_path};
-use crate::commits::Commits;
+use crate::commits::CommitCounter;
 use crate::directory::Paths;
-use crate::limits::MARK_LOOK_BYTES;
+use crate::limits::MARK_SCAN_BYTES;
 use crate::rows::{self, CatalogAge, META};
 use crate::{ArchiveError, Result};
 
 /// A catalog that counts each batch inside the batch itself.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountingCatalog {
     catalog: Arc<FjallStore>,
     run: u64,
     /// Batches submitted, durable or not: a failed one may have been written all the same.
     tried: AtomicU64,
-    durable: Arc<Commits>,
+    durable: Arc<CommitCounter>,
 }
 
-impl Counted {
+impl CountingCatalog {
     /// Wraps the catalog for writes of run `run`.
-    pub(crate) fn new(catalog: Arc<FjallStore>, run: u64, durable: Arc<Commits>) -> Self {
+    pub(crate) fn new(catalog: Arc<FjallStore>, run: u64, durable: Arc<CommitCounter>) -> Self {
         Self { catalog, run, tried: AtomicU64::new(0), durable }
     }
 }
 
-impl ReadView for Counted {
+impl ReadView for CountingCatalog {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
         self.catalog.get(space, key)
     }
@@ -74,7 +74,7 @@ impl ReadView for Counted {
     }
 }
 
-impl KeyValue for Counted {
+impl KeyValue for CountingCatalog {
     fn spaces(&self) -> &[Space] {
         self.catalog.spaces()
     }
@@ -192,7 +192,7 @@ fn segments(paths: &Paths, archive: ArchiveId) -> Result<Vec<(SegmentHeader, Pat
 /// segment.
 fn commits_above(segment: &SegmentHeader, path: &Path, known: u64) -> Option<u64> {
     let mut scan = SegmentScan::open(path, segment.kind, segment.number).ok()?;
-    scan.skip_to_last(MARK_LOOK_BYTES);
+    scan.skip_to_last(MARK_SCAN_BYTES);
     while let Some(record) = scan.next_record().ok()? {
         let header = record.header();
         if let RecordKind::Data { commits, .. } = header.kind

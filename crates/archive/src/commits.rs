@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of batches of this run that are durable in the catalog.
 #[derive(Debug, Default)]
-pub(crate) struct Commits(AtomicU64);
+pub(crate) struct CommitCounter(AtomicU64);
 
-impl Commits {
+impl CommitCounter {
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
@@ -19,7 +19,7 @@ impl Commits {
 
     /// Returns the count for the 32-bit field of a record; saturating is safe, because a lower
     /// count proves less.
-    pub(crate) fn for_record(&self) -> u32 {
+    pub(crate) fn saturating_u32(&self) -> u32 {
         u32::try_from(self.count()).unwrap_or(u32::MAX)
     }
 }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 pub use crate::objects::classes::{Access, Classes, Home, TierName};
 pub use crate::shared::{
-    SharedBytes, SharedCondition, SharedError, SharedFound, SharedOptions, SharedPut, SharedStore,
+    SharedBytes, SharedCondition, SharedError, SharedObjectMeta, SharedOptions, SharedPut,
+    SharedStore,
 };
 pub use crate::space::SpaceOptions;
-pub use crate::tiers::{Calm, MoveWhen, TierOptions};
+pub use crate::tiers::{Calm, MovePolicy, TierOptions};
 pub use fulgurite_platters::config::{
     AnalogOptions, EngineChoice, Fidelity, Geometry, GlassConfig, HOURS, InjectedDamage,
     InjectedRead, InjectedWrite, LibraryOptions, LibraryShape, MediumOptions, Policy, QueueAddress,

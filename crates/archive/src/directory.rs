@@ -71,7 +71,7 @@ impl Paths {
         sync_dir(&self.root)
     }
     /// The list of unconfirmed bodies, if there is one.
-    pub(crate) fn doubts(&self) -> PathBuf {
+    pub(crate) fn unconfirmed(&self) -> PathBuf {
         self.root.join("doubts")
     }
     pub(crate) fn log(&self, kind: LogKind) -> PathBuf {
@@ -220,7 +220,7 @@ pub(crate) fn make_dir(path: &Path) -> Result<()> {
 /// Creates a directory with its ancestors and makes their names durable. Stops at an ancestor that
 /// cannot be opened, or whose file system cannot sync directories (a read-only image): that one
 /// already existed.
-pub(crate) fn make_whole_path(path: &Path) -> Result<()> {
+pub(crate) fn make_durable_path(path: &Path) -> Result<()> {
     use std::io::ErrorKind::{InvalidInput, PermissionDenied};
     make_dir(path)?;
     for above in path.ancestors().skip(1) {

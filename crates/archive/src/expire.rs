@@ -6,36 +6,36 @@ use fulgurite_catalog::{KeyRange, Transaction};
 
 use crate::Result;
 use crate::bodies::copies;
-use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{Retired, find_object, rows_in};
 use crate::rows::{self, EXPIRIES, ExpiryRow};
+use crate::state::ArchiveState;
 
-/// Drops every expired restored copy; calls `begins` if there are any. Blocks.
-pub(crate) fn expire_due(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
-    let until = ground.now();
+/// Drops every expired restored copy; calls `on_begin` if there are any. Blocks.
+pub(crate) fn expire_due(state: &Arc<ArchiveState>, on_begin: &mut dyn FnMut()) -> Result<()> {
+    let until = state.now();
     loop {
         let end = rows::expiry_key(until, fulgurite_units::ObjectId::from_bytes([0xFF; 16]));
         let due = KeyRange::between(Vec::new(), end);
         let found: Vec<(Vec<u8>, ExpiryRow)> =
-            rows_in(&*ground.kv, EXPIRIES, &due, ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*state.kv, EXPIRIES, &due, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
-        begins();
+        on_begin();
         // All are submitted before the first result is awaited, so that they share syncs (group
         // commit).
         let mut waiting = Vec::new();
         for (key, row) in found {
             let commit = move |tx: &mut Transaction<'_>| expire(tx, key, &row);
-            waiting.push(ground.committer.submit_blocking(commit));
+            waiting.push(state.committer.submit_blocking(commit));
         }
         let mut result = Ok(());
         for ticket in waiting {
             match ticket.wait() {
                 Ok(retired) => {
-                    ground.fail.pass("expire-committed");
-                    ground.free(&retired.extents);
+                    state.fail.pass("expire-committed");
+                    state.free(&retired.extents);
                 }
                 Err(error) => result = Err(error),
             }

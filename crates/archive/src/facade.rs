@@ -10,7 +10,6 @@ use futures::future::BoxFuture;
 
 use crate::bodies::orphan_report;
 use crate::config::ArchiveConfig;
-use crate::ground::Ground;
 use crate::jobs::Workers;
 use crate::objects::body::{ObjectReader, ObjectWriter};
 use crate::objects::list;
@@ -18,24 +17,25 @@ use crate::objects::multipart;
 use crate::objects::multipart::{Completion, PartWriter, UploadName};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::objects::object::{
-    BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
-    ObjectParts, PartInfo, PutOptions, RestoreOutcome, RestoreRequest, StorageClass, UploadInfo,
-    UploadOptions, WriteCondition,
+    BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectParts,
+    ObjectSelection, PartInfo, PutOptions, RestoreOutcome, RestoreRequest, StorageClass,
+    UploadInfo, UploadOptions, WriteCondition,
 };
 use crate::objects::parts;
 use crate::objects::put;
-use crate::objects::put::OwnWriter;
+use crate::objects::put::LocalWriter;
 use crate::objects::read;
 use crate::restore::RestoreWatch;
 use crate::shared::{self, SharedBuckets};
-use crate::status::{MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
+use crate::state::ArchiveState;
+use crate::status::{MoveReport, OrphanedSegment, SealReport, ShardLocation, Status, VerifyReport};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{clock, restore, status};
 
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    ground: Arc<Ground>,
+    state: Arc<ArchiveState>,
     workers: Arc<Workers>,
     shared: Arc<SharedBuckets>,
     is_ready: Arc<AtomicBool>,
@@ -71,15 +71,15 @@ impl Archive {
     ) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             let open = move || {
-                let ground = Arc::new(Ground::open(config, clock)?);
-                crate::bodies::key_files::note_named(&*ground.kv, &ground.committer)?;
-                Ok(ground)
+                let state = Arc::new(ArchiveState::open(config, clock)?);
+                crate::bodies::key_files::record_key_slots(&*state.kv, &state.committer)?;
+                Ok(state)
             };
-            let ground = blocking(open).await?;
-            let shared = Arc::new(SharedBuckets::open(&ground).await?);
-            let of = Arc::clone(&ground);
+            let state = blocking(open).await?;
+            let shared = Arc::new(SharedBuckets::open(&state).await?);
+            let of = Arc::clone(&state);
             let workers = blocking(move || Ok(Arc::new(Workers::start(&of)?))).await?;
-            Ok(Self { ground, workers, shared, is_ready: Arc::new(AtomicBool::new(true)) })
+            Ok(Self { state, workers, shared, is_ready: Arc::new(AtomicBool::new(true)) })
         })
     }
 
@@ -90,14 +90,14 @@ impl Archive {
     pub fn stop(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.is_ready.store(false, Ordering::SeqCst);
-            let (workers, ground) = (Arc::clone(&self.workers), Arc::clone(&self.ground));
+            let (workers, state) = (Arc::clone(&self.workers), Arc::clone(&self.state));
             blocking(move || {
                 let stopped = workers.stop();
-                ground.close_logs();
-                if let Err(error) = ground.note_settled() {
+                state.close_logs();
+                if let Err(error) = state.record_settled() {
                     tracing::warn!(%error, "the next start reads more of the logs than it need");
                 }
-                ground.mark.note_or_warn(true);
+                state.mark.record_or_warn(true);
                 stopped
             })
             .await
@@ -107,7 +107,7 @@ impl Archive {
     /// Waits until the archive has failed for good, so that its process should exit, and returns
     /// the reason: an fsync of the key table failed, so the keys on the disk are unknown.
     pub fn failed(&self) -> BoxFuture<'_, String> {
-        Box::pin(async move { self.ground.keys.failed().await })
+        Box::pin(async move { self.state.keys.failed().await })
     }
 
     /// Whether requests can be served now.
@@ -119,14 +119,14 @@ impl Archive {
     /// Returns why nothing can be written now; `None` when it can. Reads continue.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
-        self.ground.committer.refusal()
+        self.state.committer.refusal()
     }
 
     /// Whether catalog damage was found since the start. It requires a recovery, because requested
     /// data may be in the damaged part.
     #[must_use]
     pub fn is_catalog_damaged(&self) -> bool {
-        self.ground.kv.damage().is_some()
+        self.state.kv.damage().is_some()
     }
 
     /// Creates a bucket.
@@ -137,7 +137,7 @@ impl Archive {
         &'a self,
         bucket: &'a BucketName,
     ) -> BoxFuture<'a, Result<BucketInfo>> {
-        Box::pin(async move { list::create_bucket(&self.ground, bucket).await })
+        Box::pin(async move { list::create_bucket(&self.state, bucket).await })
     }
 
     /// Deletes an empty bucket.
@@ -150,7 +150,7 @@ impl Archive {
                 let what = "take it out of geo.shared first; its objects stay for the others";
                 self.shared.refuse(bucket, what)?;
             }
-            list::delete_bucket(&self.ground, bucket).await?;
+            list::delete_bucket(&self.state, bucket).await?;
             self.shared.forget(bucket);
             Ok(())
         })
@@ -163,7 +163,7 @@ impl Archive {
     pub fn head_bucket<'a>(&'a self, bucket: &'a BucketName) -> BoxFuture<'a, Result<BucketInfo>> {
         Box::pin(async move {
             self.shared.of(bucket)?;
-            let row = crate::objects::commit::require_bucket(&*self.ground.kv, bucket)?;
+            let row = crate::objects::commit::require_bucket(&*self.state.kv, bucket)?;
             Ok(BucketInfo { name: bucket.to_string(), created: row.created })
         })
     }
@@ -173,7 +173,7 @@ impl Archive {
     /// # Errors
     /// When the catalog fails.
     pub fn list_buckets(&self) -> BoxFuture<'_, Result<Vec<BucketInfo>>> {
-        Box::pin(async move { list::list_buckets(&self.ground) })
+        Box::pin(async move { list::list_buckets(&self.state) })
     }
 
     /// Starts a PUT; bucket, metadata, length and conditions are checked before any byte is
@@ -189,8 +189,8 @@ impl Archive {
     ) -> BoxFuture<'a, Result<ObjectWriter>> {
         Box::pin(async move {
             match self.shared.of(bucket)? {
-                Some(shared) => Ok(shared.put(key, options, self.ground.now()).await?.into()),
-                None => Ok(OwnWriter::begin(&self.ground, bucket, key, options)?.into()),
+                Some(shared) => Ok(shared.put(key, options, self.state.now()).await?.into()),
+                None => Ok(LocalWriter::begin(&self.state, bucket, key, options)?.into()),
             }
         })
     }
@@ -208,8 +208,8 @@ impl Archive {
             if let Some(shared) = self.shared.of(bucket)? {
                 return shared.head(key).await;
             }
-            let row = crate::objects::commit::require_object(&*self.ground.kv, bucket, key)?;
-            Ok(row.info(key.as_str(), self.ground.now()))
+            let row = crate::objects::commit::require_object(&*self.state.kv, bucket, key)?;
+            Ok(row.info(key.as_str(), self.state.now()))
         })
     }
 
@@ -226,7 +226,7 @@ impl Archive {
         Box::pin(async move {
             match self.shared.of(bucket)? {
                 Some(shared) => Ok(shared.get(key, range).await?.into()),
-                None => Ok(read::open(&self.ground, bucket, key, range)?.into()),
+                None => Ok(read::open(&self.state, bucket, key, range)?.into()),
             }
         })
     }
@@ -244,7 +244,7 @@ impl Archive {
         Box::pin(async move {
             match self.shared.of(bucket)? {
                 Some(shared) => Ok(shared.get_part(key, number).await?.into()),
-                None => Ok(read::open_part(&self.ground, bucket, key, number)?.into()),
+                None => Ok(read::open_part(&self.state, bucket, key, number)?.into()),
             }
         })
     }
@@ -264,10 +264,10 @@ impl Archive {
             if let Some(shared) = self.shared.of(bucket)? {
                 return shared.parts(key, after, limit).await;
             }
-            let view = self.ground.kv.snapshot();
+            let view = self.state.kv.snapshot();
             let row = crate::objects::commit::require_object(&*view, bucket, key)?;
             let (parts, is_more) = parts::list(&*view, &row, after, limit)?;
-            Ok(ObjectParts { info: row.info(key.as_str(), self.ground.now()), parts, is_more })
+            Ok(ObjectParts { info: row.info(key.as_str(), self.state.now()), parts, is_more })
         })
     }
 
@@ -284,8 +284,8 @@ impl Archive {
             if let Some(shared) = self.shared.of(bucket)? {
                 return shared.list(&query).await;
             }
-            let (ground, bucket) = (Arc::clone(&self.ground), bucket.clone());
-            blocking(move || list::list(&ground, &bucket, &query)).await
+            let (state, bucket) = (Arc::clone(&self.state), bucket.clone());
+            blocking(move || list::list(&state, &bucket, &query)).await
         })
     }
 
@@ -302,7 +302,7 @@ impl Archive {
         Box::pin(async move {
             match self.shared.of(bucket)? {
                 Some(shared) => shared.delete(key).await,
-                None => put::delete(&self.ground, bucket, key).await,
+                None => put::delete(&self.state, bucket, key).await,
             }
         })
     }
@@ -320,13 +320,13 @@ impl Archive {
         Box::pin(async move {
             let shared = self.shared.of(to.0)?;
             if shared.is_none() && self.shared.of(from.0)?.is_none() {
-                return put::copy(&self.ground, from, to, options).await;
+                return put::copy(&self.state, from, to, options).await;
             }
             let mut reader = self.get(from.0, from.1, None).await?;
             put::describe_copy(&mut options, &reader.info, reader.bytes);
             let mut writer = self.put(to.0, to.1, options).await?;
             while let Some(bytes) = reader.next().await {
-                self.ground.check_stopping()?;
+                self.state.check_stopping()?;
                 writer.write(bytes?).await?;
             }
             let info = writer.finish(None).await?;
@@ -352,7 +352,7 @@ impl Archive {
                 let class = shared.head(key).await?.class.name();
                 return Err(ArchiveError::NotArchived { class });
             }
-            restore::request(&self.ground, bucket, key, request).await
+            restore::request(&self.state, bucket, key, request).await
         })
     }
 
@@ -370,7 +370,7 @@ impl Archive {
             if let Some(shared) = self.shared.of(bucket)? {
                 shared.check(key, options.class)?;
             }
-            multipart::create(&self.ground, bucket, key, options).await
+            multipart::create(&self.state, bucket, key, options).await
         })
     }
 
@@ -386,9 +386,9 @@ impl Archive {
         number: u32,
         claim: BodyClaim,
     ) -> BoxFuture<'a, Result<PartWriter>> {
-        Box::pin(async move {
-            PartWriter::begin(&self.ground, name(bucket, key, upload), number, claim)
-        })
+        Box::pin(
+            async move { PartWriter::begin(&self.state, name(bucket, key, upload), number, claim) },
+        )
     }
 
     /// UploadPartCopy: copies from a readable object.
@@ -407,7 +407,7 @@ impl Archive {
         Box::pin(async move {
             let name = name(bucket, key, upload);
             let reader = self.get(from.0, from.1, range).await?;
-            multipart::copy_part(&self.ground, reader, name, number).await
+            multipart::copy_part(&self.state, reader, name, number).await
         })
     }
 
@@ -428,9 +428,9 @@ impl Archive {
             let name = name(bucket, key, upload);
             let completion = Completion { name, listed: parts, condition, checksum };
             if let Some(shared) = self.shared.of(bucket)? {
-                return shared::complete(&self.ground, &shared, completion).await;
+                return shared::complete(&self.state, &shared, completion).await;
             }
-            multipart::complete(&self.ground, completion).await
+            multipart::complete(&self.state, completion).await
         })
     }
 
@@ -444,7 +444,7 @@ impl Archive {
         key: &'a ObjectKey,
         upload: UploadId,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { multipart::abort(&self.ground, name(bucket, key, upload)).await })
+        Box::pin(async move { multipart::abort(&self.state, name(bucket, key, upload)).await })
     }
 
     /// Lists uploads in progress, ordered by key and id, after the marker pair, at most `limit`;
@@ -459,7 +459,7 @@ impl Archive {
         after: Option<(String, Option<UploadId>)>,
         limit: usize,
     ) -> BoxFuture<'a, Result<(Vec<UploadInfo>, bool)>> {
-        Box::pin(async move { multipart::list_uploads(&self.ground, bucket, prefix, after, limit) })
+        Box::pin(async move { multipart::list_uploads(&self.state, bucket, prefix, after, limit) })
     }
 
     /// Lists parts of an upload after number `after`, at most `limit`; `true` when more follow.
@@ -475,7 +475,7 @@ impl Archive {
         limit: usize,
     ) -> BoxFuture<'a, Result<(UploadInfo, Vec<PartInfo>, bool)>> {
         Box::pin(async move {
-            multipart::list_parts(&self.ground, &name(bucket, key, upload), after, limit)
+            multipart::list_parts(&self.state, &name(bucket, key, upload), after, limit)
         })
     }
 
@@ -493,14 +493,14 @@ impl Archive {
     ///
     /// # Errors
     /// When the catalog fails, or the archive stops.
-    pub fn until_moved(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.workers.until_moved().await })
+    pub fn wait_until_moved(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.workers.wait_until_moved().await })
     }
 
     /// Returns the progress of the sealing in progress, whoever ordered it.
     #[must_use]
     pub fn seal_progress(&self) -> Arc<Progress> {
-        Arc::clone(self.ground.platters.sealing())
+        Arc::clone(self.state.platters.sealing())
     }
 
     /// Verifies one platter or all by reading them whole. For all, also verifies restored copies,
@@ -526,7 +526,7 @@ impl Archive {
     pub fn reclassify<'a>(
         &'a self,
         bucket: &'a BucketName,
-        chosen: Chosen,
+        chosen: ObjectSelection,
         class: StorageClass,
         progress: &'a Arc<Progress>,
     ) -> BoxFuture<'a, Result<MoveReport>> {
@@ -544,8 +544,8 @@ impl Archive {
     /// When the catalog fails.
     pub fn verification(&self, platter: PlatterId) -> BoxFuture<'_, Result<Option<Verification>>> {
         Box::pin(async move {
-            let ground = Arc::clone(&self.ground);
-            blocking(move || Ok(ground.platters.verification(platter)?)).await
+            let state = Arc::clone(&self.state);
+            blocking(move || Ok(state.platters.verification(platter)?)).await
         })
     }
 
@@ -555,8 +555,8 @@ impl Archive {
     /// When they cannot be listed. Unreadable ones are in the list.
     pub fn orphans(&self) -> BoxFuture<'_, Result<Vec<OrphanedSegment>>> {
         Box::pin(async move {
-            let ground = Arc::clone(&self.ground);
-            blocking(move || orphan_report::orphans(&ground)).await
+            let state = Arc::clone(&self.state);
+            blocking(move || orphan_report::orphans(&state)).await
         })
     }
 
@@ -566,8 +566,8 @@ impl Archive {
     /// `InvalidArgument` when there is none of that name.
     pub fn discard_orphan(&self, name: String) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let ground = Arc::clone(&self.ground);
-            blocking(move || orphan_report::discard_orphan(&ground, &name)).await
+            let state = Arc::clone(&self.state);
+            blocking(move || orphan_report::discard_orphan(&state, &name)).await
         })
     }
 
@@ -577,10 +577,10 @@ impl Archive {
     /// When the catalog fails.
     pub fn status(&self) -> BoxFuture<'_, Result<Status>> {
         Box::pin(async move {
-            let (ground, workers) = (Arc::clone(&self.ground), Arc::clone(&self.workers));
+            let (state, workers) = (Arc::clone(&self.state), Arc::clone(&self.workers));
             blocking(move || {
-                let mut status = status::status(&ground)?;
-                workers.show(&mut status);
+                let mut status = status::status(&state)?;
+                workers.add_to_status(&mut status);
                 Ok(status)
             })
             .await
@@ -607,15 +607,15 @@ impl Archive {
     /// When the archive is stopping.
     pub fn watch_library(&self) -> BoxFuture<'_, Result<LibraryWatch>> {
         Box::pin(async move {
-            let ground = Arc::clone(&self.ground);
-            blocking(move || Ok(ground.platters.watch()?)).await
+            let state = Arc::clone(&self.state);
+            blocking(move || Ok(state.platters.watch()?)).await
         })
     }
 
     /// Subscribes to restores that are given up from now on.
     #[must_use]
     pub fn watch_restores(&self) -> RestoreWatch {
-        RestoreWatch::new(self.ground.given_up.subscribe())
+        RestoreWatch::new(self.state.given_up.subscribe())
     }
 
     /// Breaks an emulated machine of the library: it stops where it is until it is repaired. For
@@ -624,7 +624,7 @@ impl Archive {
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
     pub fn break_machine(&self, machine: Machine) -> Result<()> {
-        Ok(self.ground.platters.broke(machine)?)
+        Ok(self.state.platters.broke(machine)?)
     }
 
     /// Repairs a broken machine.
@@ -632,7 +632,7 @@ impl Archive {
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
     pub fn repair_machine(&self, machine: Machine) -> Result<()> {
-        Ok(self.ground.platters.repaired(machine)?)
+        Ok(self.state.platters.repaired(machine)?)
     }
 
     /// Returns where an object's bytes are.
@@ -643,12 +643,12 @@ impl Archive {
         &'a self,
         bucket: &'a BucketName,
         key: &'a ObjectKey,
-    ) -> BoxFuture<'a, Result<Vec<ShardPlace>>> {
+    ) -> BoxFuture<'a, Result<Vec<ShardLocation>>> {
         Box::pin(async move {
             if let Some(shared) = self.shared.of(bucket)? {
                 return shared.head(key).await.map(|_| Vec::new());
             }
-            status::locate(&self.ground, bucket, key)
+            status::locate(&self.state, bucket, key)
         })
     }
 }

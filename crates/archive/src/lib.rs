@@ -13,20 +13,20 @@ mod error;
 mod expire;
 mod facade;
 mod fail_point;
-mod ground;
+#[doc(hidden)]
+pub mod fuzz_api;
 mod jobs;
 pub mod limits;
 mod objects;
-#[doc(hidden)]
-pub mod outside;
+mod permissions;
 mod policy;
-mod private;
 mod recover;
 mod restore;
 mod rows;
 mod shared;
 mod space;
 mod startup;
+mod state;
 pub mod status;
 mod sync;
 #[cfg(test)]
@@ -40,16 +40,16 @@ pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
 pub use fulgurite_catalog::CatalogError;
 pub use fulgurite_platters::{
-    DecodeStatus, DecodeWorker, LibraryScene, LibraryStep, LibraryWatch, Machine, Progress, Seen,
-    Stop, Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
+    DecodeStatus, DecodeWorker, LibrarySnapshot, LibraryStep, LibraryWatch, Machine, Progress,
+    Seen, Stop, Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
 };
 pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
 pub use objects::body::{ObjectReader, ObjectWriter};
 pub use objects::multipart::PartWriter;
 pub use objects::names::{BucketName, ObjectKey};
 pub use objects::object::{
-    BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
-    ObjectMeta, ObjectPart, ObjectParts, PartInfo, PutOptions, Residence, RestoreOutcome,
+    BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectMeta,
+    ObjectPart, ObjectParts, ObjectSelection, PartInfo, PutOptions, Residence, RestoreOutcome,
     RestoreRequest, RestoreState, Retrieval, StorageClass, UploadInfo, UploadOptions,
     WriteCondition,
 };

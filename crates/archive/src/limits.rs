@@ -7,9 +7,9 @@ pub const BUCKET_NAME_BYTES_MIN: usize = 3;
 /// Longest bucket name, in bytes (S3).
 pub const BUCKET_NAME_BYTES_MAX: usize = 63;
 /// First backoff of a tier that did not answer; doubled on each further failure.
-pub const TIER_REST: Duration = Duration::from_secs(10);
+pub const TIER_BACKOFF: Duration = Duration::from_secs(10);
 /// Maximum backoff of a tier.
-pub const TIER_REST_MAX: Duration = Duration::from_secs(3600);
+pub const TIER_BACKOFF_MAX: Duration = Duration::from_secs(3600);
 /// Interval of polling for platters that belong to far libraries.
 pub const FAR_TICK: Duration = Duration::from_secs(10);
 /// Bodies that a tier takes from its queue at a time.
@@ -17,9 +17,9 @@ pub const TIER_BATCH: usize = 64;
 /// Bodies being moved to a tier at one time.
 pub const TIER_BODIES_AT_ONCE: usize = 4;
 /// Memory of bodies being copied to the tier at which puts are acknowledged; more wait.
-pub const TIER_BRING_BYTES: u64 = 256 << 20;
+pub const TIER_UPLOAD_BYTES: u64 = 256 << 20;
 /// Bodies remembered as present in their tier, so that they are not uploaded twice.
-pub const TIER_BROUGHT_MAX: usize = 1 << 20;
+pub const TIER_UPLOADED_MAX: usize = 1 << 20;
 /// A larger body goes to a tier in parts of this size. S3 takes 10,000 of 5 MiB and more.
 pub const TIER_PART_BYTES: usize = 8 << 20;
 /// Parts of one body uploaded at one time.
@@ -47,7 +47,7 @@ pub const MOVES_AT_ONCE: usize = 16;
 /// Keys listed at a time when objects change their class.
 pub const MOVE_KEYS_LISTED: usize = 100;
 /// Objects that kept their class, named in a report.
-pub const LEFT_OBJECTS_MAX: usize = 100;
+pub const SKIPPED_OBJECTS_MAX: usize = 100;
 /// Longest name of a tier.
 pub const TIER_NAME_BYTES_MAX: usize = 32;
 /// Longest object key, in bytes of UTF-8 (S3).
@@ -130,20 +130,20 @@ pub const RECOVERY_BATCH_BYTES: usize = 8 << 20;
 /// Threads that a recovery scans segments with.
 pub const SCAN_THREADS_MAX: usize = 8;
 /// Bytes at the end of a log that a start after a crash scans for the catalog's durable state.
-pub const MARK_LOOK_BYTES: u64 = 16 << 20;
+pub const MARK_SCAN_BYTES: u64 = 16 << 20;
 /// Polling interval of jobs that are not notified, and first backoff of most of them.
 pub const JOB_TICK: Duration = Duration::from_secs(1);
 /// Maximum backoff of most jobs.
-pub const JOB_REST_MAX: Duration = Duration::from_secs(60);
+pub const JOB_BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// Open orders to one job, started or not; a further one is answered `SlowDown`.
 pub const ORDERS_MAX: usize = 16;
 /// Backoff of sealing after a failure; each set that cannot proceed has its own as well.
-pub const SEAL_REST: Duration = Duration::from_secs(10);
+pub const SEAL_BACKOFF: Duration = Duration::from_secs(10);
 /// Restore requests waiting for glass; a further one is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
 /// Restores of a retrieval class whose pieces are held in memory; further ones wait with only their
 /// times.
-pub const RESTORES_HELD_MAX: usize = fulgurite_restore::limits::HELD_MAX;
+pub const RESTORES_SUBMITTED_MAX: usize = fulgurite_restore::limits::SUBMITTED_MAX;
 /// Restored copies that share one sync and commit.
 pub const RESTORE_COMMITS_MAX: usize = 4096;
 /// Threads that reconstruct shards from a platter-set, or copy bodies that are still staged.
@@ -155,7 +155,7 @@ pub const RESTORE_ROOM_MAX: u64 = 1 << 50;
 /// Size limit of the restore controller's log.
 pub const RESTORE_LOG_BYTES_MAX: u64 = 64 << 20;
 /// Frames of a restored copy that are authenticated before its expiry is extended: 16 MiB.
-pub const LOOK_FRAMES_MAX: u64 = 256;
+pub const CHECK_FRAMES_MAX: u64 = 256;
 /// Upper bound of the default free space that no body may take.
 pub const FREE_MIN_BYTES_MAX: u64 = ByteCount::gib(1).get();
 /// Upper bound of the default reserve. The catalog keeps 16 MiB of rows in memory. Opening it with

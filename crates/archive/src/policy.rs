@@ -7,38 +7,38 @@ use fulgurite_platters::Excluded;
 use fulgurite_units::UnixTime;
 
 use crate::Result;
-use crate::ground::Ground;
 use crate::objects::commit::rows_in;
 use crate::rows::{self, QUEUE, QueueRow};
+use crate::state::ArchiveState;
 
 /// Whether the policy, or an unfinished set that does not wait, requires sealing now.
-pub(crate) fn is_due(ground: &Ground) -> Result<bool> {
-    let under_way = ground.platters.under_way()?;
-    if under_way.is_ready || under_way.is_full {
-        return Ok(under_way.is_ready);
+pub(crate) fn is_due(state: &ArchiveState) -> Result<bool> {
+    let seal_readiness = state.platters.seal_readiness()?;
+    if seal_readiness.is_ready || seal_readiness.is_full {
+        return Ok(seal_readiness.is_ready);
     }
-    let (policy, excluded) = (&ground.config.seal, &under_way.excluded);
-    let staged = rows::totals(&*ground.kv)?.staged_bytes.saturating_sub(excluded.bytes);
+    let (policy, excluded) = (&state.config.seal, &seal_readiness.excluded);
+    let staged = rows::totals(&*state.kv)?.staged_bytes.saturating_sub(excluded.bytes);
     if staged >= policy.staged_bytes.get() {
         return Ok(true);
     }
-    let oldest = oldest_but(ground, excluded)?;
-    Ok(oldest.is_some_and(|arrived| ground.now().since(arrived) >= policy.age))
+    let oldest = oldest_but(state, excluded)?;
+    Ok(oldest.is_some_and(|arrived| state.now().since(arrived) >= policy.age))
 }
 
 /// Returns the arrival of the oldest staged body that is not excluded.
-fn oldest_but(ground: &Ground, excluded: &Excluded) -> Result<Option<UnixTime>> {
+fn oldest_but(state: &ArchiveState, excluded: &Excluded) -> Result<Option<UnixTime>> {
     let all = KeyRange::prefix(b"");
     if excluded.is_empty() {
-        let first: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &all, 1)?;
+        let first: Vec<(Vec<u8>, QueueRow)> = rows_in(&*state.kv, QUEUE, &all, 1)?;
         return Ok(first.first().map(|(_, row)| row.arrived));
     }
     let mut found = Ok(None);
-    ground.kv.scan(QUEUE, &all, Direction::Ascending, &mut |key, value| {
+    state.kv.scan(QUEUE, &all, Direction::Ascending, &mut |key, value| {
         match keys::KeyReader::new(key).u64() {
             Ok(place) if excluded.contains(place) => return ControlFlow::Continue(()),
             Ok(_) => {
-                let row = rows::decode_of::<QueueRow>(&*ground.kv, QUEUE, value);
+                let row = rows::decode_row::<QueueRow>(&*state.kv, QUEUE, value);
                 found = row.map(|row| Some(row.arrived));
             }
             Err(error) => found = Err(error.into()),

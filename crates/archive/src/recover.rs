@@ -12,16 +12,16 @@
 //! renamed into place when it is complete. Before that, segments that it does not name are moved to
 //! the orphans, so that no start unlinks them. The report lists what was not recovered.
 
-pub(crate) mod found;
+mod body_reader;
+mod context;
+pub(crate) mod evidence;
 mod glass;
+mod inventory;
 pub(crate) mod logs;
 mod objects;
-mod opened;
-mod places;
-mod reading;
 mod rebuild;
-mod run;
-mod salvaged;
+mod salvage;
+mod shard_chain;
 mod tiers;
 
 use std::collections::BTreeSet;
@@ -30,18 +30,18 @@ use std::sync::Mutex;
 use fulgurite_platters::{Recovered, platter_files};
 use fulgurite_units::{ArchiveId, Clock, Instant, ObjectId};
 
-use self::found::Bodies;
-use self::logs::{Segment, Told};
+use self::context::RecoveryContext;
+use self::evidence::Bodies;
+use self::inventory::Inventory;
+use self::logs::{LogFindings, Segment};
 use self::objects::Objects;
-use self::opened::Opened;
-use self::places::Places;
-use self::rebuild::{Sums, Writer, write_objects, write_sums, write_uploads};
-use self::salvaged::{Salvaged, salvage};
-use self::tiers::ReadTiers;
+use self::rebuild::{Tally, Writer, write_objects, write_tally, write_uploads};
+use self::salvage::{Salvaged, salvage};
+use self::tiers::TierScan;
 use crate::bodies::cipher::cipher_bytes;
-use crate::bodies::doubts::DoubtList;
 use crate::bodies::entry::PartEntry;
 use crate::bodies::key_files;
+use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::config::ArchiveConfig;
 use crate::directory::{Paths, is_empty_dir};
 use crate::rows::{BodyRow, BucketRow};
@@ -171,8 +171,8 @@ pub fn recover(
     let clock = clock::system();
     let mut watch = Stopwatch(&clock, clock.passed());
     let paths = Paths::new(&config.data);
-    let lock = opened::lock(&config)?;
-    if !key_files::exist(&config) {
+    let lock = context::lock(&config)?;
+    if !key_files::any_exists(&config) {
         return Err(ArchiveError::Unusable {
             path: paths.key_table().display().to_string(),
             reason: "the key table is missing; bring it, or its copy, back from a backup"
@@ -193,33 +193,34 @@ pub fn recover(
     let platters = platter_files(&paths.platters())?;
     let segments = logs::segments(&paths)?;
     let found = || find_archive(&platters, &segments);
-    let opened = Opened::open(config, lock, found)?;
+    let context = RecoveryContext::open(config, lock, found)?;
     report.steps.keys = watch.lap();
 
     let mut bodies = Bodies::new();
-    let glass = glass::open(&opened, &platters, &mut report)?;
-    glass::read_lists(&glass, &opened, &mut bodies, &mut report, progress);
-    let tiers = tiers::read(&opened, &mut bodies, &mut report)?;
-    let listed = DoubtList::read(&opened.paths)?;
-    let doubts = if options.salvage { DoubtList::default() } else { salvaged.in_doubt(&listed) };
+    let glass = glass::open(&context, &platters, &mut report)?;
+    glass::read_lists(&glass, &context, &mut bodies, &mut report, progress);
+    let tiers = tiers::read(&context, &mut bodies, &mut report)?;
+    let listed = UnconfirmedList::read(&context.paths)?;
+    let unconfirmed =
+        if options.salvage { UnconfirmedList::default() } else { salvaged.in_doubt(&listed) };
     report.steps.glass = watch.lap();
-    let told = scan_logs(&opened, segments, &doubts, &mut bodies, &mut report, progress);
+    let findings = scan_logs(&context, segments, &unconfirmed, &mut bodies, &mut report, progress);
     report.steps.logs = watch.lap();
-    salvaged.tell(&opened.slots, &mut bodies);
-    report.keys_unexplained = count_unexplained(&opened, &bodies, &salvaged);
-    let mut places = Places::new(&opened, &glass, &told.segments, &salvaged);
-    let parts = take_parts(&opened, &bodies, &told);
-    leave_parts(&mut bodies, &told);
+    salvaged.add_evidence(&context.slots, &mut bodies);
+    report.keys_unexplained = count_unexplained_keys(&context, &bodies, &salvaged);
+    let mut inventory = Inventory::new(&context, &glass, &findings.segments, &salvaged);
+    let parts = collect_parts(&context, &bodies, &findings);
+    keep_parts(&mut bodies, &findings);
     let mut objects = Objects::new(std::mem::take(&mut salvaged.shreds), options.earliest);
-    objects.put_together(bodies, &mut places);
-    refuse_nothing(&opened, objects.is_empty() && parts.is_empty(), &glass, &told)?;
+    objects.assemble(bodies, &mut inventory);
+    refuse_empty_result(&context, objects.is_empty() && parts.is_empty(), &glass, &findings)?;
     report.steps.objects = watch.lap();
-    let sums =
-        write_rows(&opened, objects, salvaged, parts, (&glass, &tiers), &places, &mut report)?;
+    let tally =
+        write_rows(&context, objects, salvaged, parts, (&glass, &tiers), &inventory, &mut report)?;
     report.steps.rows = watch.lap();
-    report.set_aside = set_aside(&opened, &told.segments, &sums)?;
-    write_doubts(&opened, &listed, &sums)?;
-    let kept = opened.publish(clock.now())?;
+    report.set_aside = set_aside(&context, &findings.segments, &tally)?;
+    write_unconfirmed(&context, &listed, &tally)?;
+    let kept = context.publish(clock.now())?;
     report.catalog_kept = kept.map(|path| path.display().to_string());
     report.steps.publish = watch.lap();
     report.seconds = clock.passed().since(Instant::ZERO).as_secs_f64();
@@ -252,8 +253,9 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
         });
     }
     report.rows_salvaged = salvaged.rows;
-    let text =
-        |damage: &fulgurite_catalog::Damage| format!("{}: {}", damage.path.display(), damage.what);
+    let text = |damage: &fulgurite_catalog::Damage| {
+        format!("{}: {}", damage.path.display(), damage.problem)
+    };
     report.catalog_damages = salvaged.damages.iter().map(text).collect();
     if salvaged.unreadable > 0 {
         report.catalog_damages.push(format!("{} rows do not decode", salvaged.unreadable));
@@ -267,33 +269,33 @@ fn find_archive(platters: &[std::path::PathBuf], segments: &[Segment]) -> Option
 }
 
 fn scan_logs(
-    opened: &Opened,
+    context: &RecoveryContext,
     segments: Vec<Segment>,
-    doubts: &DoubtList,
+    unconfirmed: &UnconfirmedList,
     bodies: &mut Bodies,
     report: &mut RecoverReport,
     progress: &(dyn Fn(RecoverProgress) + Sync),
-) -> Told {
+) -> LogFindings {
     let last = Mutex::new(RecoverProgress {
         platters: report.platters,
         platters_total: report.platters,
         ..RecoverProgress::default()
     });
-    let keys = (&opened.keys, &opened.slots);
-    let mut told = logs::scan(segments, keys, doubts, bodies, &|entries| {
+    let keys = (&context.keys, &context.slots);
+    let mut findings = logs::scan(segments, keys, unconfirmed, bodies, &|entries| {
         let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         last.entries = entries;
         progress(*last);
     });
-    report.segments = told.segments.len() as u64;
-    report.unusable.append(&mut told.broken);
-    told
+    report.segments = findings.segments.len() as u64;
+    report.unusable.append(&mut findings.broken);
+    findings
 }
 
 /// Treats a body with only a part's entry as a part: if a crash interrupted the completion, the
 /// upload continues.
-fn leave_parts(bodies: &mut Bodies, told: &Told) {
-    for body in told.parts.keys() {
+fn keep_parts(bodies: &mut Bodies, findings: &LogFindings) {
+    for body in findings.parts.keys() {
         if let Some(found) = bodies.get_mut(body) {
             found.doubted = None;
         }
@@ -302,23 +304,35 @@ fn leave_parts(bodies: &mut Bodies, told: &Told) {
 
 /// Writes the list of unconfirmed bodies, before the new catalog is renamed into place. Objects
 /// that the catalog shows are removed from it.
-fn write_doubts(opened: &Opened, listed: &DoubtList, sums: &Sums) -> Result<()> {
-    let has_doubts = listed.iter().next().is_some();
-    let shown: BTreeSet<ObjectId> = sums.objects.iter().copied().filter(|_| has_doubts).collect();
+fn write_unconfirmed(
+    context: &RecoveryContext,
+    listed: &UnconfirmedList,
+    tally: &Tally,
+) -> Result<()> {
+    let has_unconfirmed = listed.iter().next().is_some();
+    let shown: BTreeSet<ObjectId> =
+        tally.objects.iter().copied().filter(|_| has_unconfirmed).collect();
     let is_left = |(body, object): &(ObjectId, ObjectId)| {
-        opened.slots.contains_key(body) && !shown.contains(object)
+        context.slots.contains_key(body) && !shown.contains(object)
     };
-    let doubts: DoubtList = listed.iter().filter(is_left).chain(sums.doubts.iter()).collect();
-    doubts.write(&opened.paths)
+    let unconfirmed: UnconfirmedList =
+        listed.iter().filter(is_left).chain(tally.unconfirmed.iter()).collect();
+    unconfirmed.write(&context.paths)
 }
 
 /// Returns parts of incomplete uploads whose bytes are all in a log.
-fn take_parts(opened: &Opened, bodies: &Bodies, told: &Told) -> Vec<(PartEntry, BodyRow)> {
+fn collect_parts(
+    context: &RecoveryContext,
+    bodies: &Bodies,
+    findings: &LogFindings,
+) -> Vec<(PartEntry, BodyRow)> {
     let mut parts = Vec::new();
-    for (&body_id, part) in &told.parts {
+    for (&body_id, part) in &findings.parts {
         let Some(found) = bodies.get(&body_id) else { continue };
-        let Some(slot) = opened.slots.get(&body_id) else { continue };
-        let Some((kind, extents)) = found.logged(cipher_bytes(part.body_bytes)) else { continue };
+        let Some(slot) = context.slots.get(&body_id) else { continue };
+        let Some((kind, extents)) = found.log_extents(cipher_bytes(part.body_bytes)) else {
+            continue;
+        };
         let body = BodyRow {
             body_id,
             key_slot: slot.index,
@@ -336,90 +350,96 @@ fn take_parts(opened: &Opened, bodies: &Bodies, told: &Told) -> Vec<(PartEntry, 
     parts
 }
 
-fn count_unexplained(opened: &Opened, bodies: &Bodies, salvaged: &Salvaged) -> u64 {
+fn count_unexplained_keys(context: &RecoveryContext, bodies: &Bodies, salvaged: &Salvaged) -> u64 {
     let is_explained = |body| bodies.contains_key(body) || salvaged.shreds.contains_key(body);
     let in_parts = salvaged.parts.values().flat_map(|parts| parts.values());
     let in_parts: BTreeSet<_> = in_parts.map(|part| part.body.body_id).collect();
     let unexplained =
-        opened.slots.keys().filter(|body| !is_explained(*body) && !in_parts.contains(body));
+        context.slots.keys().filter(|body| !is_explained(*body) && !in_parts.contains(body));
     unexplained.count() as u64
 }
 
 /// Refuses to create an empty catalog while logs hold data.
-fn refuse_nothing(opened: &Opened, has_none: bool, glass: &Recovered, told: &Told) -> Result<()> {
-    let held: Vec<&Segment> = told.segments.iter().filter(|segment| segment.may_hold()).collect();
+fn refuse_empty_result(
+    context: &RecoveryContext,
+    has_none: bool,
+    glass: &Recovered,
+    findings: &LogFindings,
+) -> Result<()> {
+    let held: Vec<&Segment> =
+        findings.segments.iter().filter(|segment| segment.may_hold()).collect();
     let is_nothing = has_none && glass.sets() == 0;
-    if !is_nothing || held.is_empty() || opened.slots.is_empty() {
+    if !is_nothing || held.is_empty() || context.slots.is_empty() {
         return Ok(());
     }
     Err(ArchiveError::Unusable {
-        path: opened.config.data.display().to_string(),
+        path: context.config.data.display().to_string(),
         reason: format!(
             "no platter was found and no object came back, but {} segments of the logs hold bytes \
              of {} keys: nothing was changed. Is the disk of the platters mounted, and is this the \
              right key table?",
             held.len(),
-            opened.slots.len()
+            context.slots.len()
         ),
     })
 }
 
 fn write_rows(
-    opened: &Opened,
+    context: &RecoveryContext,
     objects: Objects,
     mut salvaged: Salvaged,
     parts: Vec<(PartEntry, BodyRow)>,
-    (glass, tiers): (&Recovered, &ReadTiers),
-    places: &Places<'_>,
+    (glass, tiers): (&Recovered, &TierScan),
+    inventory: &Inventory<'_>,
     report: &mut RecoverReport,
-) -> Result<Sums> {
+) -> Result<Tally> {
     // An upload needs its bucket, even if the bucket has nothing else.
     for (part, _) in &parts {
         let bucket = BucketRow { created: part.bucket_created };
         salvaged.buckets.entry(part.bucket.clone()).or_insert(bucket);
     }
-    let kv = opened.begin_catalog()?;
+    let kv = context.begin_catalog()?;
     let mut writer = Writer::new(&kv);
-    let mut sums = Sums::default();
-    let classes = &opened.config.classes;
+    let mut tally = Tally::default();
+    let classes = &context.config.classes;
     report.incomplete = objects.incomplete.len() as u64;
     report.lost.clone_from(&objects.incomplete);
     report.overwritten = objects.overwritten;
-    report.in_doubt = objects.doubts.len() as u64;
-    report.doubted = objects.doubts.iter().map(ToString::to_string).collect();
-    report.doubted.extend_from_slice(&objects.doubts_incomplete);
-    report.objects = objects.whole.len() as u64;
-    report.buckets = write_objects(&mut writer, objects, (&salvaged, classes), &mut sums)?;
-    report.bytes = sums.bytes;
-    report.staged = sums.totals.objects_staged;
-    report.online = sums.totals.objects_online;
-    let is_there = |body: &BodyRow| places.holds_body(body);
+    report.in_doubt = objects.unconfirmed.len() as u64;
+    report.doubted = objects.unconfirmed.iter().map(ToString::to_string).collect();
+    report.doubted.extend_from_slice(&objects.unconfirmed_incomplete);
+    report.objects = objects.complete.len() as u64;
+    report.buckets = write_objects(&mut writer, objects, (&salvaged, classes), &mut tally)?;
+    report.bytes = tally.bytes;
+    report.staged = tally.totals.objects_staged;
+    report.online = tally.totals.objects_online;
+    let is_there = |body: &BodyRow| inventory.holds_body(body);
     let has_parts = !salvaged.parts.is_empty();
-    let taken = sums.bodies.iter().copied().filter(|_| has_parts).collect();
+    let taken = tally.bodies.iter().copied().filter(|_| has_parts).collect();
     let (mut uploads, lost) =
-        salvaged.open_uploads(&opened.slots, &taken, &sums.completed, &is_there);
+        salvaged.open_uploads(&context.slots, &taken, &tally.completed, &is_there);
     report.parts_lost = lost;
     for (part, body) in parts {
-        if !sums.completed.contains(&part.upload_id) {
+        if !tally.completed.contains(&part.upload_id) {
             uploads.add(&part, body, classes);
         }
     }
-    write_uploads(&mut writer, &uploads, &mut sums)?;
+    write_uploads(&mut writer, &uploads, &mut tally)?;
     report.uploads = uploads.uploads.len() as u64;
-    glass::write_sets(glass, &mut writer, &salvaged, &sums)?;
+    glass::write_sets(glass, &mut writer, &salvaged, &tally)?;
     tiers.write(&mut writer)?;
-    write_sums(&mut writer, &mut sums, opened.run)?;
+    write_tally(&mut writer, &mut tally, context.run)?;
     writer.flush()?;
-    Ok(sums)
+    Ok(tally)
 }
 
 /// Moves segments to the orphans if they hold bodies with keys and the new catalog does not name
 /// them: the next start would consider them older than the catalog and unlink them.
-fn set_aside(opened: &Opened, segments: &[Segment], sums: &Sums) -> Result<u64> {
+fn set_aside(context: &RecoveryContext, segments: &[Segment], tally: &Tally) -> Result<u64> {
     let mut count = 0;
     for segment in segments {
-        if segment.may_hold() && !segment.is_orphan && !sums.names(segment.kind, segment.number) {
-            logs::set_aside(&opened.paths, segment)?;
+        if segment.may_hold() && !segment.is_orphan && !tally.names(segment.kind, segment.number) {
+            logs::set_aside(&context.paths, segment)?;
             count += 1;
         }
     }

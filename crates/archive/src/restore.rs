@@ -15,14 +15,14 @@
 //! One that is given up is not requested any more: damaged bytes do not get better by rereading,
 //! and data that is unreachable for hours needs an operator. A new request tries it again.
 
-mod bench;
-mod committing;
-mod copying;
-mod failing;
+mod commit_job;
+mod copy_task;
+mod give_up;
 mod log_file;
 mod queue;
 mod restorer;
 pub(crate) mod watch;
+mod worker_pool;
 
 use std::sync::Arc;
 
@@ -34,13 +34,13 @@ pub use self::watch::RestoreWatch;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::copies;
 use crate::config::ExpeditedPolicy;
-use crate::ground::Ground;
 use crate::limits::{RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX};
 use crate::objects::classes::Classes;
-use crate::objects::commit::{forget_failed, require_object};
+use crate::objects::commit::{delete_failed_row, require_object};
 use crate::objects::names::{BucketName, ObjectKey, ObjectName};
 use crate::objects::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
 use crate::rows::{self, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
 /// Returns the expiry of a copy: `days` days of length `day` after `from`, rounded up to the next
@@ -52,11 +52,11 @@ pub(crate) fn expiry(from: UnixTime, days: u32, day: fulgurite_units::Duration) 
 }
 
 fn effective_retrieval(
-    ground: &Ground,
+    state: &ArchiveState,
     class: StorageClass,
     retrieval: Retrieval,
 ) -> Result<Retrieval> {
-    match (class, retrieval, ground.config.expedited) {
+    match (class, retrieval, state.config.expedited) {
         (StorageClass::DeepArchive, Retrieval::Expedited, ExpeditedPolicy::Refuse) => {
             Err(ArchiveError::ExpeditedNotAvailable { class: class.name() })
         }
@@ -69,7 +69,7 @@ fn effective_retrieval(
 
 /// RestoreObject.
 pub(crate) async fn request(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     bucket: &BucketName,
     key: &ObjectKey,
     request: RestoreRequest,
@@ -79,38 +79,38 @@ pub(crate) async fn request(
             what: format!("Days is a whole number from 1 to {RESTORE_DAYS_MAX}"),
         });
     }
-    let current = require_object(&*ground.kv, bucket, key)?;
-    if !ground.config.classes.needs_restore(current.class, &current.home) {
+    let current = require_object(&*state.kv, bucket, key)?;
+    if !state.config.classes.needs_restore(current.class, &current.home) {
         return Err(ArchiveError::NotArchived { class: current.class.name() });
     }
-    let retrieval = effective_retrieval(ground, current.class, request.retrieval)?;
+    let retrieval = effective_retrieval(state, current.class, request.retrieval)?;
     if current.restore.is_none() {
-        ground.space.check(cipher_bytes(current.bytes))?;
+        state.space.check(cipher_bytes(current.bytes))?;
     }
-    let now = ground.now();
+    let now = state.now();
     // An existing copy is checked before its expiry is extended.
     if current.restore.is_some_and(|mark| mark.expiry.is_some()) {
-        let (ground, bucket, key) = (Arc::clone(ground), bucket.clone(), key.clone());
-        let look = move || copies::look_before_extending(&ground, &bucket, &key);
-        let looked = tokio::task::spawn_blocking(look).await;
-        looked.map_err(|e| ArchiveError::Internal { what: format!("a look died: {e}") })??;
+        let (state, bucket, key) = (Arc::clone(state), bucket.clone(), key.clone());
+        let check = move || copies::check_before_extending(&state, &bucket, &key);
+        let checked = tokio::task::spawn_blocking(check).await;
+        checked.map_err(|e| ArchiveError::Internal { what: format!("a look died: {e}") })??;
     }
     let mark = RestoreMark { days: request.days, retrieval, requested: now, expiry: None };
-    let day = ground.config.day;
+    let day = state.config.day;
     let (bucket, key) = (bucket.clone(), key.clone());
-    let shared = Arc::clone(ground);
+    let shared = Arc::clone(state);
     let commit = move |tx: &mut Transaction<'_>| {
         accept(tx, &shared.config.classes, (&bucket, &key), mark, expiry(now, mark.days, day))
     };
-    let told = Arc::clone(ground);
+    let task_state = Arc::clone(state);
     // A separate task: if the client disconnected, the row would be committed and the restoring job
     // not notified.
     let accepted = tokio::spawn(async move {
-        let outcome = told.committer.commit(commit).await;
+        let outcome = task_state.committer.commit(commit).await;
         // After a commit with unknown outcome, the job finds the row when the catalog is reopened.
         if let Ok((RestoreOutcome::Accepted, object)) = &outcome {
-            told.fail.pass("restore-accepted");
-            told.ask_restore(*object);
+            task_state.fail.pass("restore-accepted");
+            task_state.request_restore(*object);
         }
         outcome.map(|(outcome, _)| outcome)
     });
@@ -163,7 +163,7 @@ fn accept(
             }
         }
     }
-    forget_failed(tx, object.object_id)?;
+    delete_failed_row(tx, object.object_id)?;
     object.restore = Some(mark);
     rows::put(tx, OBJECTS, object_key, &object)?;
     let row = RestoreRow { name, mark, failures: 0, error: None };

@@ -61,7 +61,7 @@ pub(crate) const DAMAGED: Space = Space::new("damaged");
 pub(crate) const UPLOADS: Space = Space::new("uploads");
 pub(crate) const PARTS: Space = Space::new("parts");
 pub(crate) const SHREDS: Space = Space::new("shreds");
-pub(crate) const DOUBTS: Space = Space::new("doubts");
+pub(crate) const UNCONFIRMED: Space = Space::new("doubts");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
 pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const FAILED: Space = Space::new("failed");
@@ -73,8 +73,24 @@ pub(crate) const CHECKSUMS: Space = Space::new("checksums");
 
 /// Spaces of this crate's rows.
 const OWN_SPACES: [Space; 18] = [
-    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS,
-    RESTORES, FAILED, EXPIRIES, MOVES, REMOVALS, COPIES, CHECKSUMS,
+    META,
+    BUCKETS,
+    OBJECTS,
+    BODIES,
+    QUEUE,
+    DAMAGED,
+    UPLOADS,
+    PARTS,
+    SHREDS,
+    UNCONFIRMED,
+    SEGMENTS,
+    RESTORES,
+    FAILED,
+    EXPIRIES,
+    MOVES,
+    REMOVALS,
+    COPIES,
+    CHECKSUMS,
 ];
 
 /// All spaces to open the store with, including those of the glass tier.
@@ -194,7 +210,7 @@ impl BodyRow {
     }
 
     /// Removes the body from its log and returns its extents there.
-    pub(crate) fn leave_log(&mut self) -> Option<(LogKind, Vec<Extent>)> {
+    pub(crate) fn detach_log(&mut self) -> Option<(LogKind, Vec<Extent>)> {
         let left = self.in_log();
         self.log = None;
         self.framing.clear();
@@ -233,7 +249,7 @@ pub(crate) struct PartRow {
 /// An unconfirmed body: bytes, key and entry exist, and it is unknown whether it was acknowledged
 /// (design note 0010). A put or delete of its name resolves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct DoubtRow {
+pub(crate) struct UnconfirmedRow {
     /// The object according to its entry.
     pub(crate) object_id: ObjectId,
     /// Its version of the key in the row's key.
@@ -305,8 +321,8 @@ pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
 }
 
 /// The same for bytes read from `view`, which is notified when they do not decode.
-pub(crate) fn decode_of<T: Row>(view: &dyn ReadView, space: Space, bytes: &[u8]) -> Result<T> {
-    Ok(row::decode_of(view, space, bytes)?)
+pub(crate) fn decode_row<T: Row>(view: &dyn ReadView, space: Space, bytes: &[u8]) -> Result<T> {
+    Ok(row::decode_row(view, space, bytes)?)
 }
 
 /// Encodes a row.
@@ -330,16 +346,16 @@ pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()
     put(tx, META, KEY_SLOTS_KEY.to_vec(), &slots)
 }
 
-pub(crate) const DOUBT_COUNT_KEY: &[u8] = b"doubts";
+pub(crate) const UNCONFIRMED_COUNT_KEY: &[u8] = b"doubts";
 
 /// Returns the number of rows in the space `doubts`.
-pub(crate) fn doubt_count(view: &dyn ReadView) -> Result<u64> {
-    Ok(get(view, META, DOUBT_COUNT_KEY)?.unwrap_or(0))
+pub(crate) fn unconfirmed_count(view: &dyn ReadView) -> Result<u64> {
+    Ok(get(view, META, UNCONFIRMED_COUNT_KEY)?.unwrap_or(0))
 }
 
 /// Stores the number of rows in the space `doubts`.
-pub(crate) fn set_doubt_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
-    put(tx, META, DOUBT_COUNT_KEY.to_vec(), &count)
+pub(crate) fn set_unconfirmed_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
+    put(tx, META, UNCONFIRMED_COUNT_KEY.to_vec(), &count)
 }
 
 /// Returns the checksum of a part, given the index of its body in the object.
@@ -376,7 +392,7 @@ pub(crate) struct SettledRow {
 
 impl SettledRow {
     /// Returns the segment of this log.
-    pub(crate) const fn of(&self, kind: LogKind) -> u32 {
+    pub(crate) const fn first_segment(&self, kind: LogKind) -> u32 {
         match kind {
             LogKind::Staging => self.staging,
             LogKind::Online => self.online,
@@ -424,11 +440,11 @@ pub(crate) fn catalog_age(view: &dyn ReadView) -> Result<CatalogAge> {
     Ok(get::<CatalogAge>(view, META, COMMITS_KEY)?.map_or(counted, |age| age.max(counted)))
 }
 
-const FORGETTING_KEY: &[u8] = b"forgetting";
+const PURGE_KEY: &[u8] = b"forgetting";
 
 /// Deletions, and how many of them have left the files: see `forget`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ForgettingRow {
+pub(crate) struct PurgeRow {
     /// Incremented by every step of a transaction that removes a name.
     pub(crate) marked: u64,
     /// The value of `marked` when the files were last free of all marked names.
@@ -436,30 +452,30 @@ pub(crate) struct ForgettingRow {
     pub(crate) tries: u64,
 }
 
-impl ForgettingRow {
+impl PurgeRow {
     pub(crate) const fn is_done(&self) -> bool {
         self.marked == self.forgotten
     }
 }
 
-pub(crate) fn forgetting(view: &dyn ReadView) -> Result<ForgettingRow> {
-    Ok(get(view, META, FORGETTING_KEY)?.unwrap_or_default())
+pub(crate) fn purge_state(view: &dyn ReadView) -> Result<PurgeRow> {
+    Ok(get(view, META, PURGE_KEY)?.unwrap_or_default())
 }
 
 /// Changes the state of forgetting and returns what `change` returns.
-pub(crate) fn with_forgetting<T>(
+pub(crate) fn with_purge<T>(
     tx: &mut Transaction<'_>,
-    change: impl FnOnce(&mut ForgettingRow) -> T,
+    change: impl FnOnce(&mut PurgeRow) -> T,
 ) -> Result<T> {
-    let mut row = forgetting(tx)?;
+    let mut row = purge_state(tx)?;
     let answer = change(&mut row);
-    put(tx, META, FORGETTING_KEY.to_vec(), &row)?;
+    put(tx, META, PURGE_KEY.to_vec(), &row)?;
     Ok(answer)
 }
 
 /// Records that a name was removed, so that it is purged from the files in time.
-pub(crate) fn mark_to_forget(tx: &mut Transaction<'_>) -> Result<()> {
-    with_forgetting(tx, |row| row.marked += 1)
+pub(crate) fn mark_for_purge(tx: &mut Transaction<'_>) -> Result<()> {
+    with_purge(tx, |row| row.marked += 1)
 }
 
 /// Changes the totals within a transaction and returns what `change` returns.
@@ -502,18 +518,18 @@ pub(crate) fn parse_object_key(bytes: &[u8]) -> Result<(String, String)> {
     Ok((bucket, key))
 }
 
-pub(crate) fn doubt_key(name: &ObjectName, body: ObjectId) -> Vec<u8> {
+pub(crate) fn unconfirmed_key(name: &ObjectName, body: ObjectId) -> Vec<u8> {
     let names = KeyWriter::new().string(name.bucket.as_str()).string(name.key.as_str());
     names.fixed(&body.to_bytes()).finish()
 }
 
 /// Returns the range of unconfirmed bodies of one name.
-pub(crate) fn doubts_of(bucket: &str, key: &str) -> KeyRange {
+pub(crate) fn unconfirmed_range(bucket: &str, key: &str) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().string(bucket).string(key).finish())
 }
 
 /// Parses bucket, key and body from an unconfirmed body's row key.
-pub(crate) fn parse_doubt_key(bytes: &[u8]) -> Result<(String, String, ObjectId)> {
+pub(crate) fn parse_unconfirmed_key(bytes: &[u8]) -> Result<(String, String, ObjectId)> {
     let mut reader = KeyReader::new(bytes);
     let (bucket, key) = (reader.string()?, reader.string()?);
     let body = ObjectId::from_bytes(reader.fixed::<16>()?);
@@ -530,7 +546,7 @@ pub(crate) fn body_key(object: ObjectId, index: u32) -> Vec<u8> {
     KeyWriter::new().fixed(&object.to_bytes()).u32(index).finish()
 }
 
-pub(crate) fn bodies_of(object: ObjectId) -> KeyRange {
+pub(crate) fn bodies_range(object: ObjectId) -> KeyRange {
     KeyRange::prefix(&object.to_bytes())
 }
 
@@ -539,12 +555,12 @@ pub(crate) fn sequence_key(sequence: u64) -> Vec<u8> {
 }
 
 /// Whether a tier of this name belonged to this archive before.
-pub(crate) fn is_tier_taken(view: &dyn ReadView, tier: &TierName) -> Result<bool> {
+pub(crate) fn is_tier_claimed(view: &dyn ReadView, tier: &TierName) -> Result<bool> {
     Ok(get::<u64>(view, META, &tier_key(tier))?.is_some())
 }
 
 /// Records that a tier belongs to this archive.
-pub(crate) fn note_tier_taken(tx: &mut Transaction<'_>, tier: &TierName) -> Result<()> {
+pub(crate) fn record_tier_claim(tx: &mut Transaction<'_>, tier: &TierName) -> Result<()> {
     put(tx, META, tier_key(tier), &1u64)
 }
 
@@ -554,7 +570,7 @@ pub(crate) fn tier_run(view: &dyn ReadView, tier: &TierName) -> Result<u64> {
 }
 
 /// Records that a run uses a tier.
-pub(crate) fn note_tier_run(tx: &mut Transaction<'_>, tier: &TierName, run: u64) -> Result<()> {
+pub(crate) fn record_tier_run(tx: &mut Transaction<'_>, tier: &TierName, run: u64) -> Result<()> {
     put(tx, META, tier_run_key(tier), &run)
 }
 
@@ -568,12 +584,12 @@ pub(crate) fn tier_key(tier: &TierName) -> Vec<u8> {
 }
 
 /// Records that a bucket is shared with other archives.
-pub(crate) fn note_shared(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
+pub(crate) fn record_shared(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
     put(tx, META, shared_key(bucket), &1u64)
 }
 
 /// Removes that record, if there is one.
-pub(crate) fn forget_shared(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
+pub(crate) fn delete_shared_record(tx: &mut Transaction<'_>, bucket: &BucketName) -> Result<()> {
     Ok(tx.delete(META, shared_key(bucket))?)
 }
 
@@ -599,7 +615,7 @@ pub(crate) fn move_key(tier: &TierName, sequence: u64) -> Vec<u8> {
 }
 
 /// Returns the range of bodies that wait for a tier.
-pub(crate) fn moves_of(tier: &TierName) -> KeyRange {
+pub(crate) fn moves_range(tier: &TierName) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().string(tier.as_str()).finish())
 }
 
@@ -623,8 +639,8 @@ pub(crate) fn copy_key(body: ObjectId) -> Vec<u8> {
 }
 
 /// Returns the range of bodies to be removed from a tier.
-pub(crate) fn removals_of(tier: &TierName) -> KeyRange {
-    moves_of(tier)
+pub(crate) fn removals_range(tier: &TierName) -> KeyRange {
+    moves_range(tier)
 }
 
 /// Parses the body from a removal's key.

@@ -14,7 +14,7 @@
 //! shared bucket are never on glass or in a tier. Design note 0036.
 
 mod buckets;
-mod completing;
+mod completion;
 mod list;
 mod names;
 mod note;
@@ -33,7 +33,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 pub(crate) use self::buckets::SharedBuckets;
-pub(crate) use self::completing::complete;
+pub(crate) use self::completion::complete;
 pub(crate) use self::put::SharedWriter;
 pub(crate) use self::read::SharedReader;
 use crate::BucketName;
@@ -53,7 +53,7 @@ pub struct SharedOptions {
 
 /// An object of the store, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedFound {
+pub struct SharedObjectMeta {
     /// Name of the object.
     pub name: String,
     /// Version number; each write has a larger one.
@@ -74,7 +74,7 @@ pub enum SharedCondition {
     /// No object of this name exists.
     Absent,
     /// This is the latest version.
-    Is(u64),
+    Version(u64),
 }
 
 /// An object to put into the store.
@@ -122,14 +122,14 @@ pub trait SharedStore: fmt::Debug + Send + Sync {
     async fn put(&self, put: SharedPut) -> Result<(), SharedError>;
 
     /// Returns the latest version of a name.
-    async fn find(&self, name: &str) -> Result<Option<SharedFound>, SharedError>;
+    async fn find(&self, name: &str) -> Result<Option<SharedObjectMeta>, SharedError>;
 
     /// The same with its bytes in `range`, as far as they exist.
     async fn get(
         &self,
         name: &str,
         range: std::ops::Range<u64>,
-    ) -> Result<Option<(SharedFound, SharedBytes)>, SharedError>;
+    ) -> Result<Option<(SharedObjectMeta, SharedBytes)>, SharedError>;
 
     /// Removes an object; returns whether it existed.
     async fn delete(&self, name: &str) -> Result<bool, SharedError>;
@@ -140,5 +140,5 @@ pub trait SharedStore: fmt::Debug + Send + Sync {
         &self,
         folder: &str,
         after: Option<&str>,
-    ) -> BoxStream<'static, Result<SharedFound, SharedError>>;
+    ) -> BoxStream<'static, Result<SharedObjectMeta, SharedError>>;
 }

@@ -66,14 +66,14 @@ impl Space {
         let disk = rustix::fs::statvfs(data).map_err(std::io::Error::from);
         let disk = disk.map_err(ArchiveError::io("look at the disk of", data))?;
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / SPACE_SHARE;
-        let or_share = |set: Option<ByteCount>, most| {
+        let or_disk_share = |set: Option<ByteCount>, most| {
             let of_disk = share.min(most);
             set.map_or(of_disk, ByteCount::get)
         };
         let space = Self {
             data: data.to_owned(),
-            free_min: or_share(options.free_min, FREE_MIN_BYTES_MAX),
-            reserve_wanted: or_share(options.reserve, RESERVE_BYTES_MAX),
+            free_min: or_disk_share(options.free_min, FREE_MIN_BYTES_MAX),
+            reserve_wanted: or_disk_share(options.reserve, RESERVE_BYTES_MAX),
             admitted: AtomicU64::new(0),
             reserve: Mutex::new(0),
             is_suspect: AtomicBool::new(false),
@@ -191,7 +191,7 @@ impl Space {
 
     /// Records that a body could not be stored; [`Self::check_disk`] finds out whether its disk is
     /// the cause.
-    pub(crate) fn note_failure(&self, error: &ArchiveError) {
+    pub(crate) fn record_failure(&self, error: &ArchiveError) {
         if error.kind() == ErrorKind::Internal {
             self.is_suspect.store(true, Ordering::Relaxed);
         }

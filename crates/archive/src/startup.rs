@@ -9,19 +9,19 @@ use std::sync::atomic::Ordering;
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, Transaction};
 use fulgurite_units::ObjectId;
 
-use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::objects::commit::{forget_shreds, rows_in};
+use crate::objects::commit::{delete_shred_rows, rows_in};
 use crate::recover::logs::with_entries;
-use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PartRow, SHREDS};
+use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow, SHREDS, UNCONFIRMED, UnconfirmedRow};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
 /// Destroys every key that a committed delete or overwrite marked for destruction. Blocks.
-pub(crate) fn finish_shreds(ground: &Arc<Ground>) -> Result<()> {
+pub(crate) fn finish_shreds(state: &Arc<ArchiveState>) -> Result<()> {
     loop {
         let all = KeyRange::prefix(b"");
         let found: Vec<(Vec<u8>, u32)> =
-            rows_in(&*ground.kv, SHREDS, &all, ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*state.kv, SHREDS, &all, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
@@ -34,48 +34,51 @@ pub(crate) fn finish_shreds(ground: &Arc<Ground>) -> Result<()> {
                 Ok((slot, ObjectId::from_bytes(body)))
             })
             .collect::<Result<Vec<_>>>()?;
-        ground.keys.destroy_blocking(&keys)?;
+        state.keys.destroy_blocking(&keys)?;
         let done = keys.into_iter().map(|(_, body)| body).collect();
-        ground.committer.commit_blocking(|tx: &mut Transaction<'_>| forget_shreds(tx, done))?;
+        state.committer.commit_blocking(|tx: &mut Transaction<'_>| delete_shred_rows(tx, done))?;
     }
 }
 
-/// The same for destructions that failed since the start; calls `begins` if any did.
-pub(crate) fn finish_failed_shreds(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
-    if !ground.has_failed_shreds.swap(false, Ordering::SeqCst) {
+/// The same for destructions that failed since the start; calls `on_begin` if any did.
+pub(crate) fn finish_failed_shreds(
+    state: &Arc<ArchiveState>,
+    on_begin: &mut dyn FnMut(),
+) -> Result<()> {
+    if !state.has_failed_shreds.swap(false, Ordering::SeqCst) {
         return Ok(());
     }
-    begins();
-    let finished = finish_shreds(ground);
+    on_begin();
+    let finished = finish_shreds(state);
     if finished.is_err() {
-        ground.has_failed_shreds.store(true, Ordering::SeqCst);
+        state.has_failed_shreds.store(true, Ordering::SeqCst);
     }
     finished
 }
 
 /// Returns and counts the bodies of `orphans` that have an entry in a log of `run`.
-fn in_doubt(
-    ground: &Ground,
+fn unconfirmed(
+    state: &ArchiveState,
     orphans: &BTreeSet<(u32, ObjectId)>,
     run: u64,
 ) -> Result<BTreeSet<ObjectId>> {
     let wanted = orphans.iter().map(|&(_, body)| body).collect();
-    let in_doubt = with_entries(&ground.config.data, &wanted, run)?;
-    if !in_doubt.is_empty() {
-        ground.parts_in_doubt.store(in_doubt.len() as u64, Ordering::Relaxed);
+    let unconfirmed = with_entries(&state.config.data, &wanted, run)?;
+    if !unconfirmed.is_empty() {
+        state.unconfirmed_parts.store(unconfirmed.len() as u64, Ordering::Relaxed);
         tracing::warn!(
-            bodies = in_doubt.len(),
+            bodies = unconfirmed.len(),
             "parts of uploads in the logs have keys, and no row names them: uploads that a crash \
              cut short, or the catalog is behind; they are kept, and `fulgurite recover --salvage` \
              brings them back"
         );
     }
-    Ok(in_doubt)
+    Ok(unconfirmed)
 }
 
 /// Logs how many platters the catalog has as stored without a file. Blocks.
-pub(crate) fn name_missing_platters(ground: &Ground) -> Result<()> {
-    let missing = ground.platters.missing_count()?;
+pub(crate) fn name_missing_platters(state: &ArchiveState) -> Result<()> {
+    let missing = state.platters.missing_count()?;
     if missing > 0 {
         tracing::error!(
             missing,
@@ -91,9 +94,9 @@ pub(crate) fn name_missing_platters(ground: &Ground) -> Result<()> {
 /// bodies with an entry in a log are kept and counted: the bodies may have been acknowledged,
 /// because the catalog may be a copy from the middle of that run, or have lost its last batch.
 /// Blocks.
-pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
-    let last_run = ground.run - 1;
-    let mut orphans: BTreeSet<(u32, ObjectId)> = ground
+pub(crate) fn sweep_orphan_keys(state: &Arc<ArchiveState>) -> Result<usize> {
+    let last_run = state.run - 1;
+    let mut orphans: BTreeSet<(u32, ObjectId)> = state
         .keys
         .scan()?
         .into_iter()
@@ -105,17 +108,17 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
     }
     let mut failure = None;
     // One snapshot for all spaces: a part that is completed meanwhile moves between them.
-    let view = ground.kv.snapshot();
-    for space in [BODIES, PARTS, DOUBTS] {
+    let view = state.kv.snapshot();
+    for space in [BODIES, PARTS, UNCONFIRMED] {
         view.scan(space, &KeyRange::prefix(b""), Direction::Ascending, &mut |_, value| {
             let body = if space == BODIES {
                 rows::decode::<BodyRow>(space, value)
             } else if space == PARTS {
                 rows::decode::<PartRow>(space, value).map(|part| part.body)
             } else {
-                rows::decode::<DoubtRow>(space, value).map(|doubt| doubt.body)
+                rows::decode::<UnconfirmedRow>(space, value).map(|row| row.body)
             };
-            match ground.check_stopping().and(body) {
+            match state.check_stopping().and(body) {
                 Ok(body) => {
                     orphans.remove(&(body.key_slot, body.body_id));
                     ControlFlow::Continue(())
@@ -133,7 +136,7 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
     if orphans.is_empty() {
         return Ok(0);
     }
-    if let Some(platter) = ground.platters.unknown()? {
+    if let Some(platter) = state.platters.find_unknown()? {
         tracing::warn!(
             %platter,
             "a platter is not in the catalog, which may be older than the keys: none of {} keys \
@@ -142,7 +145,7 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
         );
         return Ok(0);
     }
-    if let Some(cut) = ground.kv.cut_batch() {
+    if let Some(cut) = state.kv.cut_batch() {
         tracing::warn!(
             journal = %cut.journal.display(),
             "the last batch of the catalog was torn, and cut off: none of {} keys that nothing \
@@ -151,10 +154,10 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
         );
         return Ok(0);
     }
-    let in_doubt = in_doubt(ground, &orphans, last_run)?;
+    let unconfirmed = unconfirmed(state, &orphans, last_run)?;
     let orphans: Vec<_> =
-        orphans.into_iter().filter(|(_, body)| !in_doubt.contains(body)).collect();
-    ground.keys.destroy_blocking(&orphans)?;
+        orphans.into_iter().filter(|(_, body)| !unconfirmed.contains(body)).collect();
+    state.keys.destroy_blocking(&orphans)?;
     Ok(orphans.len())
 }
 

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::orphan_report::orphan_totals;
-use crate::ground::Ground;
 use crate::limits::NAMED_MAX;
 use crate::objects::commit::{bodies, require_object, rows_in};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{
-    self, BodyRow, DAMAGED, DOUBTS, DoubtRow, FAILED, QUEUE, QueueRow, RESTORES, RestoreRow,
+    self, BodyRow, DAMAGED, FAILED, QUEUE, QueueRow, RESTORES, RestoreRow, UNCONFIRMED,
+    UnconfirmedRow,
 };
+use crate::state::ArchiveState;
 
 use crate::{DecodeStatus, Result, tiers};
 
@@ -65,7 +66,7 @@ pub struct Status {
     pub bodies_in_doubt: u64,
     /// The unconfirmed bodies of objects; the first hundred.
     #[serde(default)]
-    pub objects_in_doubt: Vec<DoubtedBody>,
+    pub objects_in_doubt: Vec<UnconfirmedBody>,
     /// File with the torn batch that this start removed from the end of the catalog's journal.
     pub catalog_cut: Option<String>,
     /// Bytes in the staging, online and restored logs.
@@ -238,7 +239,7 @@ pub struct JobStatus {
 impl JobStatus {
     /// Returns its failure as one line, if it has one.
     #[must_use]
-    pub fn told(&self) -> Option<String> {
+    pub fn failure_report(&self) -> Option<String> {
         let trouble = self.trouble.as_ref()?;
         let again = self.retry_seconds.map_or_else(String::new, |s| format!("; again in {s} s"));
         Some(format!("{} failed: {trouble}{again}", self.name))
@@ -247,7 +248,7 @@ impl JobStatus {
 
 /// A body of which it is unknown whether it was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoubtedBody {
+pub struct UnconfirmedBody {
     /// Bucket of the object that it would belong to.
     pub bucket: String,
     /// Key of that object.
@@ -323,12 +324,12 @@ pub struct MoveReport {
     /// Objects that were not changed.
     pub objects_left: u64,
     /// The first hundred of these.
-    pub left: Vec<LeftObject>,
+    pub left: Vec<SkippedObject>,
 }
 
 /// An object whose class was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftObject {
+pub struct SkippedObject {
     /// Bucket of the object.
     pub bucket: String,
     /// Key of the object.
@@ -353,7 +354,7 @@ pub struct DamagedCopy {
 
 /// The location of a piece of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardPlace {
+pub struct ShardLocation {
     /// Index of its body in the object, from zero.
     pub body: u32,
     /// Platter, or `None` if it is not on glass.
@@ -377,33 +378,33 @@ pub struct ShardPlace {
 
 /// Returns the status of an open archive, without its jobs. With a damaged catalog it may be nearly
 /// empty.
-pub(crate) fn status(ground: &Ground) -> Result<Status> {
-    whole_status(ground).or_else(|error| {
-        let damage = ground.kv.damage().ok_or(error)?;
+pub(crate) fn status(state: &ArchiveState) -> Result<Status> {
+    full_status(state).or_else(|error| {
+        let damage = state.kv.damage().ok_or(error)?;
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            archive: ground.archive.to_string(),
-            catalog_refusal: ground.committer.refusal(),
+            archive: state.archive.to_string(),
+            catalog_refusal: state.committer.refusal(),
             catalog_damage: Some(damage.chain()),
             ..Status::default()
         })
     })
 }
 
-fn whole_status(ground: &Ground) -> Result<Status> {
-    let totals = rows::totals(&*ground.kv)?;
-    let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
-    let glass = ground.platters.snapshot()?;
-    let day = ground.config.day.as_secs_f64();
+fn full_status(state: &ArchiveState) -> Result<Status> {
+    let totals = rows::totals(&*state.kv)?;
+    let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*state.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
+    let glass = state.platters.snapshot()?;
+    let day = state.config.day.as_secs_f64();
     // A job reports a failing disk; the rest of the status is still useful.
-    let (orphaned_segments, orphaned_bytes) = orphan_totals(ground).unwrap_or_default();
-    let (reserve_bytes, reserve_bytes_wanted) = ground.space.reserve();
+    let (orphaned_segments, orphaned_bytes) = orphan_totals(state).unwrap_or_default();
+    let (reserve_bytes, reserve_bytes_wanted) = state.space.reserve();
     let (repaired_by_track, repaired_by_group, repaired_by_set) = glass.repaired;
     let (seal_bytes_done, seal_bytes_total) = glass.seal_bytes;
     let decoders = glass.decode.as_ref().map_or(0, |decode| decode.deaths);
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        archive: ground.archive.to_string(),
+        archive: state.archive.to_string(),
         profile: glass.profile,
         fidelity: glass.fidelity.to_owned(),
         objects_online: totals.objects_online,
@@ -411,34 +412,34 @@ fn whole_status(ground: &Ground) -> Result<Status> {
         objects_on_glass: totals.objects_on_glass,
         objects_in_tiers: totals.objects_in_tiers,
         moving_bytes: totals.moving_bytes,
-        tiers_waiting: tiers::waiting(&ground.kv, &ground.tiers)?,
+        tiers_waiting: tiers::waiting(&state.kv, &state.tiers)?,
         staged_bytes: totals.staged_bytes,
-        staged_damaged: damaged(ground)?,
+        staged_damaged: damaged(state)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
-        keys_lost: ground.keys.lost(),
-        bodies_in_doubt: rows::doubt_count(&*ground.kv)?
-            + ground.parts_in_doubt.load(Ordering::Relaxed),
-        objects_in_doubt: in_doubt(ground)?,
-        catalog_cut: ground
+        keys_lost: state.keys.lost(),
+        bodies_in_doubt: rows::unconfirmed_count(&*state.kv)?
+            + state.unconfirmed_parts.load(Ordering::Relaxed),
+        objects_in_doubt: unconfirmed(state)?,
+        catalog_cut: state
             .kv
             .cut_batch()
             .map(|cut| cut.kept.as_ref().unwrap_or(&cut.journal).display().to_string()),
-        log_bytes: ground.budget.used(),
-        log_bytes_max: ground.budget.max(),
+        log_bytes: state.budget.used(),
+        log_bytes_max: state.budget.max(),
         orphaned_segments,
         orphaned_bytes,
-        free_bytes: ground.space.free().unwrap_or_default(),
-        free_bytes_min: ground.space.free_min(),
+        free_bytes: state.space.free().unwrap_or_default(),
+        free_bytes_min: state.space.free_min(),
         reserve_bytes,
         reserve_bytes_wanted,
-        catalog_refusal: ground.committer.refusal(),
-        catalog_damage: ground.kv.damage().map(|damage| damage.chain()),
-        has_names_to_forget: !rows::forgetting(&*ground.kv)?.is_done(),
+        catalog_refusal: state.committer.refusal(),
+        catalog_damage: state.kv.damage().map(|damage| damage.chain()),
+        has_names_to_forget: !rows::purge_state(&*state.kv)?.is_done(),
         platters: glass.platters,
         far_libraries: glass.far,
         sets: glass.sets,
         restores_waiting: totals.restores_waiting,
-        restores_failed: rows::failed_count(&*ground.kv)?,
+        restores_failed: rows::failed_count(&*state.kv)?,
         restored_objects: totals.restored,
         pipeline: String::new(),
         jobs: Vec::new(),
@@ -449,20 +450,20 @@ fn whole_status(ground: &Ground) -> Result<Status> {
         unverified_trouble: glass.unverified_trouble,
         seal_troubles: glass.seal_troubles,
         sets_given_up: glass.sets_given_up,
-        panics: ground.panics.count() + decoders,
-        copies_dropped: ground.copies_dropped.load(Ordering::Relaxed),
+        panics: state.panics.count() + decoders,
+        copies_dropped: state.copies_dropped.load(Ordering::Relaxed),
         repaired_by_track,
         repaired_by_group,
         repaired_by_set,
         decode: glass.decode,
-        failed_restores: failed_restores(ground)?,
-        debug_day_seconds: (ground.config.day != DAY).then_some(day),
+        failed_restores: failed_restores(state)?,
+        debug_day_seconds: (state.config.day != DAY).then_some(day),
     })
 }
 
-fn damaged(ground: &Ground) -> Result<Vec<DamagedBody>> {
+fn damaged(state: &ArchiveState) -> Result<Vec<DamagedBody>> {
     let all = KeyRange::prefix(b"");
-    let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, DAMAGED, &all, NAMED_MAX)?;
+    let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*state.kv, DAMAGED, &all, NAMED_MAX)?;
     let named = |row: QueueRow| {
         let (bucket, key) = (row.name.bucket.to_string(), row.name.key.to_string());
         DamagedBody { bucket, key, bytes: row.bytes }
@@ -470,39 +471,39 @@ fn damaged(ground: &Ground) -> Result<Vec<DamagedBody>> {
     Ok(found.into_iter().map(|(_, row)| named(row)).collect())
 }
 
-fn in_doubt(ground: &Ground) -> Result<Vec<DoubtedBody>> {
+fn unconfirmed(state: &ArchiveState) -> Result<Vec<UnconfirmedBody>> {
     let all = KeyRange::prefix(b"");
-    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*ground.kv, DOUBTS, &all, NAMED_MAX)?;
+    let found: Vec<(Vec<u8>, UnconfirmedRow)> = rows_in(&*state.kv, UNCONFIRMED, &all, NAMED_MAX)?;
     found
         .into_iter()
         .map(|(row_key, row)| {
-            let (bucket, key, _) = rows::parse_doubt_key(&row_key)?;
-            Ok(DoubtedBody { bucket, key, bytes: row.body.bytes })
+            let (bucket, key, _) = rows::parse_unconfirmed_key(&row_key)?;
+            Ok(UnconfirmedBody { bucket, key, bytes: row.body.bytes })
         })
         .collect()
 }
 
-fn failed_restores(ground: &Ground) -> Result<Vec<FailedRestore>> {
+fn failed_restores(state: &ArchiveState) -> Result<Vec<FailedRestore>> {
     let mut failed = Vec::new();
     for (space, is_given_up) in [(FAILED, true), (RESTORES, false)] {
-        add_failed(ground, space, is_given_up, &mut failed)?;
+        add_failed(state, space, is_given_up, &mut failed)?;
     }
     Ok(failed)
 }
 
 fn add_failed(
-    ground: &Ground,
+    state: &ArchiveState,
     space: Space,
     is_given_up: bool,
     failed: &mut Vec<FailedRestore>,
 ) -> Result<()> {
     let mut failure = None;
     let all = KeyRange::prefix(b"");
-    ground.kv.scan(space, &all, Direction::Ascending, &mut |_, value| {
+    state.kv.scan(space, &all, Direction::Ascending, &mut |_, value| {
         if failed.len() >= NAMED_MAX {
             return ControlFlow::Break(());
         }
-        match rows::decode_of::<RestoreRow>(&*ground.kv, space, value) {
+        match rows::decode_row::<RestoreRow>(&*state.kv, space, value) {
             Ok(RestoreRow { name, failures, error: Some(error), .. }) => {
                 let (bucket, key) = (name.bucket.to_string(), name.key.to_string());
                 failed.push(FailedRestore { bucket, key, failures, error, is_given_up });
@@ -523,18 +524,18 @@ pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
 /// Returns where an object's bytes are.
 pub(crate) fn locate(
-    ground: &Ground,
+    state: &ArchiveState,
     bucket: &BucketName,
     key: &ObjectKey,
-) -> Result<Vec<ShardPlace>> {
-    let view = ground.kv.snapshot();
+) -> Result<Vec<ShardLocation>> {
+    let view = state.kv.snapshot();
     let object = require_object(&*view, bucket, key)?;
     let mut places = Vec::new();
     for (index, body) in (0..).zip(bodies(&*view, &object)?) {
         places.extend(off_glass(index, &body));
         for shard in &body.shards {
-            let Some(place) = ground.platters.place(&*view, shard)? else { continue };
-            places.push(ShardPlace {
+            let Some(place) = state.platters.place(&*view, shard)? else { continue };
+            places.push(ShardLocation {
                 body: index,
                 platter: Some(shard.platter),
                 set: Some(place.set),
@@ -551,14 +552,14 @@ pub(crate) fn locate(
 }
 
 /// Returns the location of a body in a log or in a tier of objects, if it is there.
-fn off_glass(index: u32, body: &BodyRow) -> Option<ShardPlace> {
+fn off_glass(index: u32, body: &BodyRow) -> Option<ShardLocation> {
     let residence = match (&body.log, body.queued, &body.tier) {
         (Some(_), Some(_), _) => "staged",
         (Some(_), None, _) => "online",
         (None, _, Some(_)) => "tier",
         (None, _, None) => return None,
     };
-    Some(ShardPlace {
+    Some(ShardLocation {
         body: index,
         platter: None,
         set: None,

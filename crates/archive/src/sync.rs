@@ -43,14 +43,15 @@ impl SyncTarget {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.failed.get().map_or(Ok(()), |why| Err(why.clone()))
+        self.failed.get().map_or(Ok(()), |reason| Err(reason.clone()))
     }
 
     /// Marks the file as failed: nothing more is written to it.
-    pub(crate) fn fail(&self, why: String) {
-        if self.failed.set(why).is_ok() {
-            let why = self.failed.get().map_or("", String::as_str);
-            tracing::error!(path = %self.path.display(), why, "nothing more is written to a file");
+    pub(crate) fn fail(&self, reason: String) {
+        if self.failed.set(reason).is_ok() {
+            let reason = self.failed.get().map_or("", String::as_str);
+            let path = self.path.display();
+            tracing::error!(%path, reason, "nothing more is written to a file");
         }
     }
 
@@ -137,8 +138,8 @@ fn run(inbox: &Receiver<Request>) {
             .collect();
         let mut failed = BTreeMap::new();
         for (number, target) in &targets {
-            if let Err(why) = target.sync() {
-                failed.insert(*number, why);
+            if let Err(reason) = target.sync() {
+                failed.insert(*number, reason);
             }
         }
         for request in group {

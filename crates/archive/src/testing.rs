@@ -9,12 +9,12 @@ use crate::bench_support;
 use crate::bodies::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::bodies::log::LogKind;
 use crate::config::{ArchiveConfig, ExpeditedPolicy};
-use crate::ground::Ground;
 use crate::objects::classes::Home;
 use crate::objects::labels::{Labels, Retention, RetentionMode, Tags};
 use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{BodyRow, ObjectRow};
+use crate::state::ArchiveState;
 
 pub(crate) const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
 
@@ -33,8 +33,8 @@ pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
     }
 }
 
-pub(crate) fn ground(dir: &TempDir) -> Arc<Ground> {
-    Arc::new(Ground::open(config(dir), ManualClock::at(NOW).clock()).unwrap())
+pub(crate) fn state(dir: &TempDir) -> Arc<ArchiveState> {
+    Arc::new(ArchiveState::open(config(dir), ManualClock::at(NOW).clock()).unwrap())
 }
 
 pub(crate) fn bucket(name: &str) -> BucketName {
@@ -81,7 +81,7 @@ pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
         restore: None,
         version: VersionId::NULL,
         labels: Labels::default(),
-        home: Home::before_tiers(class),
+        home: Home::default_for_class(class),
     }
 }
 

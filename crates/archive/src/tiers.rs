@@ -16,21 +16,21 @@
 //! A tier need not be available. Its callers report which tier did not answer, and retry: an
 //! archive starts and serves everything else without it.
 
-mod acknowledged;
-mod carried;
+mod ack_copies;
+mod backlog;
 mod claim;
+mod entry_attribute;
 mod entry_file;
 mod far;
-mod fetching;
+mod fetch;
+mod move_policy;
 mod moves;
 mod objects;
-mod parcel;
 mod reader;
 mod runs;
 mod store;
+mod upload_source;
 mod verification;
-mod waiting;
-mod when;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,16 +38,16 @@ use std::sync::Arc;
 use fulgurite_units::ArchiveId;
 use tokio::runtime::Runtime;
 
-pub(crate) use self::acknowledged::Acknowledged;
+pub(crate) use self::ack_copies::AcknowledgedCopies;
+pub(crate) use self::backlog::{wait_until_moved, waiting};
 use self::entry_file::EntryFile;
 pub(crate) use self::far::far_libraries;
-pub(crate) use self::moves::{Mover, enqueue, leave_copies, leave_moves};
-pub(crate) use self::objects::{InTier, ObjectTier};
+pub use self::move_policy::{Calm, MovePolicy};
+pub(crate) use self::moves::{Mover, dequeue_move, enqueue, schedule_copy_removal};
+pub(crate) use self::objects::{ObjectTier, TierBody};
 pub(crate) use self::reader::TierReader;
 pub use self::store::TierOptions;
 pub(crate) use self::verification::{bytes_of_all, verify_all};
-pub(crate) use self::waiting::{until_moved, waiting};
-pub use self::when::{Calm, MoveWhen};
 use crate::config::ArchiveConfig;
 use crate::limits::TIER_THREADS;
 use crate::objects::classes::TierName;
@@ -63,8 +63,8 @@ pub(crate) struct Tiers {
 }
 
 impl Tiers {
-    /// Creates the clients of the tiers, without contacting any store. `was_taken` returns whether
-    /// a tier belonged to this archive before.
+    /// Creates the clients of the tiers, without contacting any store. `was_claimed` returns
+    /// whether a tier belonged to this archive before.
     ///
     /// # Errors
     /// `InvalidArgument` when the configuration of a tier is invalid, or the home of a class is not
@@ -72,7 +72,7 @@ impl Tiers {
     pub(crate) fn open(
         config: &ArchiveConfig,
         archive: ArchiveId,
-        was_taken: impl Fn(&TierName) -> Result<bool>,
+        was_claimed: impl Fn(&TierName) -> Result<bool>,
     ) -> Result<Self> {
         for (class, home, _) in config.classes.iter() {
             if let crate::objects::classes::Home::Tier(name) = home
@@ -103,7 +103,7 @@ impl Tiers {
             .map_err(|error| ArchiveError::Internal { what: format!("no threads: {error}") })?;
         let mut by_name = BTreeMap::new();
         for (name, options) in &config.tiers {
-            let known = (archive, was_taken(name)?);
+            let known = (archive, was_claimed(name)?);
             let tier = ObjectTier::open(name, options, known, runtime.handle())?;
             by_name.insert(name.clone(), Arc::new(tier));
         }

@@ -43,8 +43,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::panic_message;
 use crate::limits::{
-    GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, RELAPSE_WITHIN, REOPEN_PAUSE_MAX,
-    REOPEN_PAUSE_MIN, TICK,
+    GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, RELAPSE_WINDOW, REOPEN_BACKOFF_MAX,
+    REOPEN_BACKOFF_MIN, TICK,
 };
 use crate::{Batch, CatalogError, CommitterMetrics, KeyValue, Transaction};
 
@@ -84,10 +84,10 @@ impl Committer {
             jobs,
             runtime: runtime.map_err(failed)?,
             metrics: Arc::clone(&metrics),
-            shown: Arc::clone(&refusal),
+            refusal: Arc::clone(&refusal),
             before_reopen,
             failure: None,
-            mended: None,
+            last_reopen: None,
         };
         let thread = std::thread::Builder::new()
             .name("catalog-commit".to_owned())
@@ -230,11 +230,11 @@ impl<T, E> fmt::Debug for Ticket<T, E> {
 /// A job for the committer thread.
 enum Job {
     Work(Box<dyn Work>),
-    Reopen(Reopened),
+    Reopen(ReopenSender),
 }
 
 /// Returns the result of reopening the store.
-type Reopened = oneshot::Sender<Result<(), CatalogError>>;
+type ReopenSender = oneshot::Sender<Result<(), CatalogError>>;
 
 /// A type-erased closure, with the channel for its result.
 trait Work: Send {
@@ -301,7 +301,7 @@ where
 /// Why nothing is committed, and when reopening is retried.
 struct Failure {
     error: CatalogError,
-    pause: Duration,
+    backoff: Duration,
     next_try: Instant,
 }
 
@@ -312,11 +312,11 @@ struct CommitLoop {
     /// Lets the thread wait for a job with a timeout; nothing else runs in it.
     runtime: Runtime,
     metrics: Arc<CommitterMetrics>,
-    shown: Arc<Mutex<Option<String>>>,
+    refusal: Arc<Mutex<Option<String>>>,
     before_reopen: BeforeReopen,
     failure: Option<Failure>,
     /// When the store last became usable again, and what the next backoff would have been.
-    mended: Option<(Instant, Duration)>,
+    last_reopen: Option<(Instant, Duration)>,
 }
 
 /// What the committer thread does next.
@@ -330,7 +330,7 @@ impl CommitLoop {
     fn run(&mut self) {
         loop {
             let next = self.next();
-            self.mend_if_due();
+            self.reopen_if_due();
             match next {
                 Next::Job(Job::Reopen(answer)) => {
                     // The caller may be gone.
@@ -356,12 +356,12 @@ impl CommitLoop {
         if let Ok(job) = self.jobs.try_recv() {
             return Next::Job(job);
         }
-        let patience = match &self.failure {
+        let timeout = match &self.failure {
             Some(failure) => failure.next_try.saturating_duration_since(Instant::now()),
             None => TICK,
         };
         let jobs = &mut self.jobs;
-        match self.runtime.block_on(async { tokio::time::timeout(patience, jobs.recv()).await }) {
+        match self.runtime.block_on(async { tokio::time::timeout(timeout, jobs.recv()).await }) {
             Ok(Some(job)) => Next::Job(job),
             Ok(None) => Next::Closed,
             Err(_) => Next::Tick,
@@ -369,9 +369,9 @@ impl CommitLoop {
     }
 
     fn commit_group(&mut self, first: Box<dyn Work>) {
-        let (batch, answers, asked) = self.run_group(first);
+        let (batch, answers, reopen_sender) = self.run_group(first);
         let durable = apply(&*self.store, batch, &self.metrics);
-        self.metrics.group_answered(answers.len());
+        self.metrics.record_group(answers.len());
         if let Err(error) = &durable {
             // Set before the results are sent, so that a caller with a result sees it.
             self.fail(error.clone());
@@ -379,29 +379,29 @@ impl CommitLoop {
         for answer in answers {
             answer(durable.clone());
         }
-        if let Some(answer) = asked {
+        if let Some(answer) = reopen_sender {
             let _ = answer.send(self.reopen());
         }
     }
 
     /// Runs `first` and further queued closures, up to the limits of a group or a request to
     /// reopen.
-    fn run_group(&mut self, first: Box<dyn Work>) -> (Batch, Vec<Answer>, Option<Reopened>) {
+    fn run_group(&mut self, first: Box<dyn Work>) -> (Batch, Vec<Answer>, Option<ReopenSender>) {
         let base = self.store.snapshot();
         let mut batch = Batch::new();
         let mut answers = Vec::new();
         let mut next = Some(first);
-        let mut asked = None;
+        let mut reopen_sender = None;
         while let Some(work) = next.take() {
             let mut transaction = Transaction::new(&*base, self.store.spaces(), &batch);
             let (end, answer) = work.run(&mut transaction);
             let writes = transaction.into_writes();
             match end {
                 End::Accepted => batch.absorb(writes),
-                End::Rejected => self.metrics.closure_rejected(),
+                End::Rejected => self.metrics.record_rejected_closure(),
                 End::Panicked => {
-                    self.metrics.closure_rejected();
-                    self.metrics.closure_panicked();
+                    self.metrics.record_rejected_closure();
+                    self.metrics.record_panicked_closure();
                 }
             }
             answers.push(answer);
@@ -410,31 +410,31 @@ impl CommitLoop {
             }
             match self.jobs.try_recv() {
                 Ok(Job::Work(work)) => next = Some(work),
-                Ok(Job::Reopen(answer)) => asked = Some(answer),
+                Ok(Job::Reopen(answer)) => reopen_sender = Some(answer),
                 Err(_) => {}
             }
         }
         assert!(!answers.is_empty() && answers.len() <= GROUP_CLOSURES_MAX, "a group in limits");
-        (batch, answers, asked)
+        (batch, answers, reopen_sender)
     }
 
     /// Starts refusing closures, until the store is reopened.
     fn fail(&mut self, error: CatalogError) {
         let reason = error.chain();
         tracing::error!(error = reason, "the catalog takes no writes; it is opened again");
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
-        self.metrics.became_unusable();
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        self.metrics.record_failure();
         // With a disk that stays full, the store opens and its next write fails: readers would be
         // blocked by one reopening after another.
-        let relapsed = self.mended.filter(|(at, _)| at.elapsed() < RELAPSE_WITHIN);
-        let pause = relapsed.map_or(REOPEN_PAUSE_MIN, |(_, pause)| pause);
-        self.failure = Some(Failure { error, pause, next_try: Instant::now() });
+        let relapsed = self.last_reopen.filter(|(at, _)| at.elapsed() < RELAPSE_WINDOW);
+        let backoff = relapsed.map_or(REOPEN_BACKOFF_MIN, |(_, backoff)| backoff);
+        self.failure = Some(Failure { error, backoff, next_try: Instant::now() });
         if relapsed.is_some() {
-            self.try_later();
+            self.back_off();
         }
     }
 
-    fn mend_if_due(&mut self) {
+    fn reopen_if_due(&mut self) {
         let Some(failure) = &self.failure else { return };
         if failure.next_try > Instant::now() {
             return;
@@ -443,7 +443,7 @@ impl CommitLoop {
             // The result is recorded in `failure`.
             let _ = self.reopen();
         } else {
-            self.try_later();
+            self.back_off();
         }
     }
 
@@ -456,17 +456,17 @@ impl CommitLoop {
         match (&result, &mut self.failure) {
             (Ok(()), Some(_)) => {
                 tracing::info!("the catalog was opened again and takes writes");
-                *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                self.metrics.was_mended();
-                let pause = self.failure.take().map(|failure| failure.pause);
-                self.mended = pause.map(|pause| (Instant::now(), pause));
+                *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                self.metrics.record_reopen();
+                let backoff = self.failure.take().map(|failure| failure.backoff);
+                self.last_reopen = backoff.map(|backoff| (Instant::now(), backoff));
             }
             (Err(error), Some(failure)) => {
                 tracing::warn!(error = error.chain(), "the catalog cannot be opened again yet");
                 failure.error = error.clone();
                 let reason = Some(error.chain());
-                *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = reason;
-                self.try_later();
+                *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+                self.back_off();
             }
             // The store is in use by a reader and was not touched.
             (Err(CatalogError::InUse), None) | (Ok(()), None) => {}
@@ -475,10 +475,10 @@ impl CommitLoop {
         result
     }
 
-    fn try_later(&mut self) {
+    fn back_off(&mut self) {
         if let Some(failure) = &mut self.failure {
-            failure.next_try = Instant::now() + failure.pause;
-            failure.pause = (failure.pause * 2).min(REOPEN_PAUSE_MAX);
+            failure.next_try = Instant::now() + failure.backoff;
+            failure.backoff = (failure.backoff * 2).min(REOPEN_BACKOFF_MAX);
         }
     }
 }
@@ -496,9 +496,9 @@ fn apply(
     let result = catch_unwind(AssertUnwindSafe(|| store.apply(batch)))
         .unwrap_or_else(|payload| Err(CatalogError::Engine { message: panic_message(&*payload) }));
     match &result {
-        Ok(()) => metrics.batch_synced(rows, bytes),
+        Ok(()) => metrics.record_synced_batch(rows, bytes),
         Err(error) => {
-            metrics.batch_failed();
+            metrics.record_failed_batch();
             tracing::error!(rows, bytes, %error, "a group of the catalog was not committed");
         }
     }

@@ -59,12 +59,12 @@ pub enum CatalogError {
     },
 
     /// The bytes do not decode to a row.
-    #[error("a row of space \"{space}\" of the catalog: {why}")]
+    #[error("a row of space \"{space}\" of the catalog: {reason}")]
     Undecoded {
         /// The space of the row.
         space: &'static str,
         /// What is wrong with them.
-        why: String,
+        reason: String,
     },
 
     /// A row was written by a newer program.
@@ -82,10 +82,10 @@ pub enum CatalogError {
     },
 
     /// A row cannot be encoded.
-    #[error("a row does not encode: {why}")]
+    #[error("a row does not encode: {reason}")]
     Unencoded {
         /// Error of the encoder.
-        why: String,
+        reason: String,
     },
 
     /// Reading or writing the catalog directory failed. Whether a batch that failed with this error
@@ -222,33 +222,33 @@ impl CatalogError {
 
     /// Whether writes that failed with this error may be durable all the same.
     #[must_use]
-    pub fn leaves_doubt(&self) -> bool {
+    pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::Engine { .. })
     }
 
     /// Whether the disk or the user's quota is full.
     #[must_use]
-    pub fn is_lack_of_room(&self) -> bool {
+    pub fn is_out_of_space(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-        self.has_below(|kind| matches!(kind, StorageFull | QuotaExceeded))
+        self.has_io_kind(|kind| matches!(kind, StorageFull | QuotaExceeded))
     }
 
     /// Whether a file or a folder was not found.
     pub(crate) fn is_not_found(&self) -> bool {
-        self.has_below(|kind| kind == std::io::ErrorKind::NotFound)
+        self.has_io_kind(|kind| kind == std::io::ErrorKind::NotFound)
     }
 
     /// Whether an underlying error is a system error of a wanted kind.
-    fn has_below(&self, is_wanted: impl Fn(std::io::ErrorKind) -> bool) -> bool {
-        let mut below: Option<&(dyn Error + 'static)> = Some(self);
-        while let Some(error) = below {
+    fn has_io_kind(&self, is_wanted: impl Fn(std::io::ErrorKind) -> bool) -> bool {
+        let mut source: Option<&(dyn Error + 'static)> = Some(self);
+        while let Some(error) = source {
             // A shared cause is an error of its own and hides the one inside.
             let error = error.downcast_ref::<Cause>().map_or(error, |cause| &**cause);
             let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
             if io.is_some_and(&is_wanted) {
                 return true;
             }
-            below = error.source();
+            source = error.source();
         }
         false
     }

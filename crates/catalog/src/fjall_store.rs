@@ -38,26 +38,28 @@ use std::time::{Duration, Instant};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 use fulgurite_units::ByteCount;
 
+use self::found_damage::FoundDamage;
 use self::layout::Tables;
-use self::met::MetDamage;
 use crate::error::panic_message;
-use crate::limits::{KEY_BYTES_MAX, READERS_HELD_MAX, READERS_HELD_TIMES_MAX, TABLES_TRUSTED_FOR};
+use crate::limits::{
+    KEY_BYTES_MAX, READERS_BLOCKED_MAX, READERS_BLOCKED_TIMES_MAX, TABLE_CHECK_INTERVAL,
+};
 use crate::{Batch, CatalogError, Direction, KeyRange, KeyValue, ReadView, Space, Visitor};
 
-mod aside;
+mod bit_repair;
+mod compaction;
+mod cut_batch;
 mod errors;
+mod found_damage;
 mod journal;
 mod layout;
 mod load;
-mod mend;
-mod met;
-mod oblivion;
 mod salvage;
 mod table;
 mod table_list;
 mod verify;
 
-pub use aside::CutBatch;
+pub use cut_batch::CutBatch;
 pub use salvage::{Damage, SalvageReport, SalvageVisitor};
 
 /// Memory and threads that the store may use.
@@ -93,7 +95,7 @@ const STALL_POLL: Duration = Duration::from_millis(1);
 const OPEN_FILES_MAX: usize = 256;
 
 /// The engine of a store, or why the store is closed.
-type Opened = Result<Arc<Engine>, CatalogError>;
+type EngineState = Result<Arc<Engine>, CatalogError>;
 
 /// An ordered key-value store in a directory of its own.
 pub struct FjallStore {
@@ -102,10 +104,10 @@ pub struct FjallStore {
     config: FjallConfig,
     cut_batch: Option<CutBatch>,
     /// The error while it could not be reopened.
-    engine: RwLock<Opened>,
+    engine: RwLock<EngineState>,
     /// When tables were last verified after a failure.
     checked: Mutex<Option<Instant>>,
-    met: Arc<MetDamage>,
+    found_damage: Arc<FoundDamage>,
 }
 
 impl FjallStore {
@@ -129,8 +131,8 @@ impl FjallStore {
         if layout::is_absent(path)? {
             Self::create(path, spaces, config)?;
         }
-        let met = Arc::<MetDamage>::default();
-        let at = Place { path, spaces, config, met: &met };
+        let found_damage = Arc::<FoundDamage>::default();
+        let at = OpenParameters { path, spaces, config, found_damage: &found_damage };
         let (engine, cut_batch) = Engine::open_settled(at, Tables::Checked, accept)?;
         Ok(Self {
             path: path.to_owned(),
@@ -139,14 +141,14 @@ impl FjallStore {
             cut_batch,
             engine: RwLock::new(Ok(Arc::new(engine))),
             checked: Mutex::default(),
-            met,
+            found_damage,
         })
     }
 
     // Built under a temporary name and renamed: a directory that exists is complete.
     fn create(path: &Path, spaces: &[Space], config: &FjallConfig) -> Result<(), CatalogError> {
         let part = layout::clear_part(path)?;
-        let at = Place { path: &part, spaces, config, met: &Arc::default() };
+        let at = OpenParameters { path: &part, spaces, config, found_damage: &Arc::default() };
         let engine = Engine::open(at, &layout::Directories::new())?;
         layout::write_spaces(&part, &engine.directories()?)?;
         drop(engine);
@@ -179,7 +181,7 @@ impl FjallStore {
     /// table that is not as it was written. Reopening the store does not repair it.
     #[must_use]
     pub fn damage(&self) -> Option<CatalogError> {
-        self.met.get()
+        self.found_damage.get()
     }
 
     /// Returns the bytes of all files of the store.
@@ -197,27 +199,32 @@ impl FjallStore {
         Ok(View { snapshot: engine.snapshot(), engine })
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { path: &self.path, spaces: &self.spaces, config: &self.config, met: &self.met }
+    fn place(&self) -> OpenParameters<'_> {
+        OpenParameters {
+            path: &self.path,
+            spaces: &self.spaces,
+            config: &self.config,
+            found_damage: &self.found_damage,
+        }
     }
 
     /// Verifies tables after a failure, before the store is reopened: a compaction may have run
     /// into a damaged one, and would do so again.
     fn check_tables(&self) -> Result<(), CatalogError> {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        if checked.is_some_and(|at| at.elapsed() < TABLES_TRUSTED_FOR) {
+        if checked.is_some_and(|at| at.elapsed() < TABLE_CHECK_INTERVAL) {
             return Ok(());
         }
         *checked = Some(Instant::now());
-        layout::check_tables(&self.path).inspect_err(|error| self.met.note(error))
+        layout::check_tables(&self.path).inspect_err(|error| self.found_damage.record(error))
     }
 
     /// Locks the engine once it has no readers. New readers are blocked only briefly at a time,
     /// because one may need a second view to finish its first.
-    fn unread(&self) -> Result<RwLockWriteGuard<'_, Opened>, CatalogError> {
-        for _ in 0..READERS_HELD_TIMES_MAX {
+    fn lock_without_readers(&self) -> Result<RwLockWriteGuard<'_, EngineState>, CatalogError> {
+        for _ in 0..READERS_BLOCKED_TIMES_MAX {
             let engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
-            let until = Instant::now() + READERS_HELD_MAX;
+            let until = Instant::now() + READERS_BLOCKED_MAX;
             while Instant::now() < until {
                 if engine.as_ref().map_or(true, |engine| Arc::strong_count(engine) == 1) {
                     return Ok(engine);
@@ -225,7 +232,7 @@ impl FjallStore {
                 std::thread::sleep(STALL_POLL);
             }
             drop(engine);
-            std::thread::sleep(READERS_HELD_MAX);
+            std::thread::sleep(READERS_BLOCKED_MAX);
         }
         Err(CatalogError::InUse)
     }
@@ -246,8 +253,8 @@ impl ReadView for FjallStore {
         self.view()?.scan(space, range, direction, visit)
     }
 
-    fn note_damage(&self, error: &CatalogError) {
-        self.met.note(error);
+    fn report_damage(&self, error: &CatalogError) {
+        self.found_damage.record(error);
     }
 }
 
@@ -273,7 +280,7 @@ impl KeyValue for FjallStore {
 
     fn reopen(&self) -> Result<(), CatalogError> {
         // A damaged table stays damaged, so do not block readers for it again.
-        if let Some(damage) = self.met.of_file() {
+        if let Some(damage) = self.found_damage.damaged_file() {
             return Err(damage);
         }
         // While the store is usable, rows are flushed before readers are blocked.
@@ -281,12 +288,15 @@ impl KeyValue for FjallStore {
             Ok(engine) if engine.check_usable().is_ok() => engine.flush().map(|()| true)?,
             _ => false,
         };
-        let mut place = self.unread()?;
+        let mut place = self.lock_without_readers()?;
         *place = Err(CatalogError::Closed { reason: "it is being opened again".to_owned() });
         // The journal of a flushed store is not replayed: that would bring back deletions that
         // compaction has dropped.
-        let settled =
-            if is_flushed { layout::renew_journal(&self.path) } else { layout::settle(&self.path) };
+        let settled = if is_flushed {
+            layout::renew_journal(&self.path)
+        } else {
+            layout::sync_table_directories(&self.path)
+        };
         let accept = |_: &dyn ReadView| Ok::<(), CatalogError>(());
         let checked = settled.and_then(|()| if is_flushed { Ok(()) } else { self.check_tables() });
         let opened =
@@ -327,11 +337,11 @@ impl fmt::Debug for FjallStore {
 
 /// Parameters for opening a database.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct OpenParameters<'a> {
     path: &'a Path,
     spaces: &'a [Space],
     config: &'a FjallConfig,
-    met: &'a Arc<MetDamage>,
+    found_damage: &'a Arc<FoundDamage>,
 }
 
 /// The open database; closed when the store and its last snapshot are gone.
@@ -344,7 +354,7 @@ struct Engine {
     /// Set when its journal holds batches that are not in tables, so that it must not be written
     /// to.
     is_read_only: bool,
-    met: Arc<MetDamage>,
+    found_damage: Arc<FoundDamage>,
 }
 
 /// State used only by the thread that writes a batch.
@@ -362,7 +372,7 @@ impl Engine {
     /// Its rows are flushed to new tables and synced, and then an empty journal replaces it, but
     /// not before `accept` has seen the rows.
     fn open_settled<E: From<CatalogError>>(
-        at: Place<'_>,
+        at: OpenParameters<'_>,
         tables: Tables,
         accept: impl FnOnce(&dyn ReadView) -> Result<(), E>,
     ) -> Result<(Self, Option<CutBatch>), E> {
@@ -384,7 +394,7 @@ impl Engine {
     }
 
     /// Opens the database read-only, as it is.
-    fn open_to_read(at: Place<'_>) -> Result<Self, CatalogError> {
+    fn open_to_read(at: OpenParameters<'_>) -> Result<Self, CatalogError> {
         let (known, _) = layout::check(at.path, Tables::Trusted)?;
         let mut engine = Self::open(at, &known)?;
         engine.is_read_only = true;
@@ -392,8 +402,8 @@ impl Engine {
     }
 
     /// Opens the database, which must have all keyspaces of `known`.
-    fn open(at: Place<'_>, known: &layout::Directories) -> Result<Self, CatalogError> {
-        let Place { path, spaces, config, met } = at;
+    fn open(at: OpenParameters<'_>, known: &layout::Directories) -> Result<Self, CatalogError> {
+        let OpenParameters { path, spaces, config, found_damage } = at;
         // Damage that the layout check does not detect may cause a panic inside.
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let database = Database::builder(path)
@@ -419,8 +429,8 @@ impl Engine {
         })?;
         let latest = RwLock::new(database.snapshot());
         let (write_buffer, writer) = (config.write_buffer, Mutex::default());
-        let (met, is_read_only) = (Arc::clone(met), false);
-        Ok(Self { database, keyspaces, write_buffer, writer, latest, is_read_only, met })
+        let (found_damage, is_read_only) = (Arc::clone(found_damage), false);
+        Ok(Self { database, keyspaces, write_buffer, writer, latest, is_read_only, found_damage })
     }
 
     /// Returns a snapshot after the last batch. Never waits for a batch that is being written.
@@ -431,7 +441,7 @@ impl Engine {
     /// Maps an error of reading `space`, and records damage.
     fn read_error(&self, space: Space, error: fjall::Error) -> CatalogError {
         let error = errors::read(space, error);
-        self.met.note(&error);
+        self.found_damage.record(&error);
         error
     }
 
@@ -566,8 +576,8 @@ impl<E: Deref<Target = Engine> + Send + Sync> ReadView for View<E> {
         Ok(())
     }
 
-    fn note_damage(&self, error: &CatalogError) {
-        self.engine.met.note(error);
+    fn report_damage(&self, error: &CatalogError) {
+        self.engine.found_damage.record(error);
     }
 }
 

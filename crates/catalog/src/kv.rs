@@ -49,7 +49,7 @@ pub trait ReadView: Send + Sync {
     ) -> Result<(), CatalogError>;
 
     /// Reports a row of this view that cannot be read, for the store to record.
-    fn note_damage(&self, _error: &CatalogError) {}
+    fn report_damage(&self, _error: &CatalogError) {}
 
     /// Returns at most `limit` rows of `range`, the first ones in `direction`.
     fn range(

@@ -41,31 +41,31 @@ pub const TABLE_CHECKS_MAX: usize = 8;
 
 /// Tables are verified when a store is reopened after a failure, unless that was done within this
 /// time: with a disk that stays full the store is reopened every few seconds.
-pub const TABLES_TRUSTED_FOR: Duration = Duration::from_secs(60);
+pub const TABLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Interval at which an idle committer polls whether the store is still usable.
 pub const TICK: Duration = Duration::from_secs(1);
 
 /// Backoff after the first failed attempt to reopen a store, doubled with each further one. Retries
 /// never end.
-pub const REOPEN_PAUSE_MIN: Duration = Duration::from_millis(50);
+pub const REOPEN_BACKOFF_MIN: Duration = Duration::from_millis(50);
 
 /// Maximum backoff between two attempts to reopen a store.
-pub const REOPEN_PAUSE_MAX: Duration = Duration::from_secs(5);
+pub const REOPEN_BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// A store that fails again within this time of being reopened is not reopened at once.
-pub const RELAPSE_WITHIN: Duration = Duration::from_secs(10);
+pub const RELAPSE_WINDOW: Duration = Duration::from_secs(10);
 
 /// Maximum time that new readers are blocked at once while a store waits for its last reader before
 /// reopening. A reader that needs a second view to finish its first waits no longer than this.
-pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
+pub const READERS_BLOCKED_MAX: Duration = Duration::from_millis(50);
 
 /// How often that is tried before the attempt to reopen is put off.
-pub const READERS_HELD_TIMES_MAX: u32 = 20;
+pub const READERS_BLOCKED_TIMES_MAX: u32 = 20;
 
-const _: () = assert!(REOPEN_PAUSE_MIN.as_nanos() <= REOPEN_PAUSE_MAX.as_nanos());
-const _: () = assert!(REOPEN_PAUSE_MAX.as_nanos() < RELAPSE_WITHIN.as_nanos());
-const _: () = assert!(REOPEN_PAUSE_MAX.as_nanos() < TABLES_TRUSTED_FOR.as_nanos());
+const _: () = assert!(REOPEN_BACKOFF_MIN.as_nanos() <= REOPEN_BACKOFF_MAX.as_nanos());
+const _: () = assert!(REOPEN_BACKOFF_MAX.as_nanos() < RELAPSE_WINDOW.as_nanos());
+const _: () = assert!(REOPEN_BACKOFF_MAX.as_nanos() < TABLE_CHECK_INTERVAL.as_nanos());
 const _: () = assert!(TABLE_CHECKS_MAX > 0);
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX <= TRANSACTION_BYTES_MAX);

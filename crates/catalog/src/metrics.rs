@@ -11,7 +11,7 @@ pub struct CommitterMetrics {
     groups_synced: AtomicU64,
     groups_failed: AtomicU64,
     failures: AtomicU64,
-    mended: AtomicU64,
+    reopens: AtomicU64,
     closures: AtomicU64,
     closures_rejected: AtomicU64,
     closures_panicked: AtomicU64,
@@ -32,7 +32,7 @@ pub struct CommitterCounts {
     /// How often the store became unusable.
     pub failures: u64,
     /// How often it was reopened and became usable again.
-    pub mended: u64,
+    pub reopens: u64,
     /// Closures answered, with any result.
     pub closures: u64,
     /// Closures that returned an error and left no trace, panics included.
@@ -56,7 +56,7 @@ impl CommitterMetrics {
             groups_synced: load(&self.groups_synced),
             groups_failed: load(&self.groups_failed),
             failures: load(&self.failures),
-            mended: load(&self.mended),
+            reopens: load(&self.reopens),
             closures: load(&self.closures),
             closures_rejected: load(&self.closures_rejected),
             closures_panicked: load(&self.closures_panicked),
@@ -66,33 +66,33 @@ impl CommitterMetrics {
         }
     }
 
-    pub(crate) fn closure_rejected(&self) {
+    pub(crate) fn record_rejected_closure(&self) {
         add(&self.closures_rejected, 1);
     }
 
-    pub(crate) fn closure_panicked(&self) {
+    pub(crate) fn record_panicked_closure(&self) {
         add(&self.closures_panicked, 1);
     }
 
-    pub(crate) fn batch_synced(&self, rows: usize, bytes: usize) {
+    pub(crate) fn record_synced_batch(&self, rows: usize, bytes: usize) {
         add(&self.groups_synced, 1);
         add(&self.rows, rows);
         add(&self.bytes, bytes);
     }
 
-    pub(crate) fn batch_failed(&self) {
+    pub(crate) fn record_failed_batch(&self) {
         add(&self.groups_failed, 1);
     }
 
-    pub(crate) fn became_unusable(&self) {
+    pub(crate) fn record_failure(&self) {
         add(&self.failures, 1);
     }
 
-    pub(crate) fn was_mended(&self) {
-        add(&self.mended, 1);
+    pub(crate) fn record_reopen(&self) {
+        add(&self.reopens, 1);
     }
 
-    pub(crate) fn group_answered(&self, closures: usize) {
+    pub(crate) fn record_group(&self, closures: usize) {
         add(&self.groups, 1);
         add(&self.closures, closures);
         add(&self.group_sizes[size_bucket(closures)], 1);

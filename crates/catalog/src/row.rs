@@ -21,7 +21,7 @@ pub trait Row: Serialize + DeserializeOwned {
     const VERSION: u8;
 
     /// Decodes an older version, 1 or more.
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read(bytes)
     }
 }
@@ -61,21 +61,23 @@ pub fn encode<T: Row>(row: &T) -> Result<Vec<u8>, CatalogError> {
     let mut bytes = Vec::with_capacity(ROW_BYTES_USUAL);
     bytes.push(T::VERSION);
     postcard::to_extend(row, bytes)
-        .map_err(|error| CatalogError::Unencoded { why: error.to_string() })
+        .map_err(|error| CatalogError::Unencoded { reason: error.to_string() })
 }
 
 /// Decodes a row.
 pub fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T, CatalogError> {
     let row = match bytes.split_first() {
         Some((&version, row)) if version == T::VERSION => read(row),
-        Some((&version, row)) if (1..T::VERSION).contains(&version) => T::older(version, row),
+        Some((&version, row)) if (1..T::VERSION).contains(&version) => {
+            T::decode_older(version, row)
+        }
         Some((0, _)) => Err("it has version 0, which there never was".to_owned()),
         Some((&version, _)) => {
             return Err(CatalogError::Newer { space: space.name(), version, known: T::VERSION });
         }
         None => Err("it is empty".to_owned()),
     };
-    row.map_err(|why| CatalogError::Undecoded { space: space.name(), why })
+    row.map_err(|reason| CatalogError::Undecoded { space: space.name(), reason })
 }
 
 /// Returns the row under `key`.
@@ -84,16 +86,16 @@ pub fn get<T: Row>(
     space: Space,
     key: &[u8],
 ) -> Result<Option<T>, CatalogError> {
-    view.get(space, key)?.map(|bytes| decode_of(view, space, &bytes)).transpose()
+    view.get(space, key)?.map(|bytes| decode_row(view, space, &bytes)).transpose()
 }
 
 /// Decodes a row of `view`, and reports damage to it if the bytes do not decode.
-pub fn decode_of<T: Row>(
+pub fn decode_row<T: Row>(
     view: &dyn ReadView,
     space: Space,
     bytes: &[u8],
 ) -> Result<T, CatalogError> {
-    decode(space, bytes).inspect_err(|error| view.note_damage(error))
+    decode(space, bytes).inspect_err(|error| view.report_damage(error))
 }
 
 /// Writes `row` under `key`.
@@ -115,7 +117,7 @@ pub fn rows_in<T: Row>(
 ) -> Result<Vec<(Vec<u8>, T)>, CatalogError> {
     view.range(space, range, Direction::Ascending, limit)?
         .into_iter()
-        .map(|(key, value)| Ok((key, decode_of(view, space, &value)?)))
+        .map(|(key, value)| Ok((key, decode_row(view, space, &value)?)))
         .collect()
 }
 
@@ -136,10 +138,10 @@ mod tests {
         assert_eq!(encode(&300_u64).unwrap(), [3, 0xAC, 0x02]);
         check(&[3, 0xAC, 0x02], Ok(300));
         check(&[1, 0xAC, 0x02], Ok(300));
-        let of = |why: &str| format!("a row of space \"numbers\" of the catalog{why}");
-        check(&[3, 7, 7], Err(&of(": 1 bytes follow it")));
-        check(&[0, 7], Err(&of(": it has version 0, which there never was")));
-        check(&[], Err(&of(": it is empty")));
-        check(&[4, 7], Err(&of(" has version 4, and this program knows up to 3")));
+        let message = |reason: &str| format!("a row of space \"numbers\" of the catalog{reason}");
+        check(&[3, 7, 7], Err(&message(": 1 bytes follow it")));
+        check(&[0, 7], Err(&message(": it has version 0, which there never was")));
+        check(&[], Err(&message(": it is empty")));
+        check(&[4, 7], Err(&message(" has version 4, and this program knows up to 3")));
     }
 }

@@ -88,7 +88,7 @@ impl ReadView for Transaction<'_> {
         let mut overlay = overlay(self.group, &self.own, space, range, direction).peekable();
         let mut flow = ControlFlow::Continue(());
         self.base.scan(space, range, direction, &mut |key, value| {
-            flow = visit_over(&mut overlay, direction, key, value, visit);
+            flow = visit_overlaid(&mut overlay, direction, key, value, visit);
             flow
         })?;
         if flow.is_continue() {
@@ -101,8 +101,8 @@ impl ReadView for Transaction<'_> {
         Ok(())
     }
 
-    fn note_damage(&self, error: &CatalogError) {
-        self.base.note_damage(error);
+    fn report_damage(&self, error: &CatalogError) {
+        self.base.report_damage(error);
     }
 }
 
@@ -117,7 +117,7 @@ type Written<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Visits the overlay rows that come before `key`, then the row at `key` unless the overlay hides
 /// it.
-fn visit_over<'a, I: Iterator<Item = Written<'a>>>(
+fn visit_overlaid<'a, I: Iterator<Item = Written<'a>>>(
     overlay: &mut Peekable<I>,
     direction: Direction,
     key: &[u8],

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub enum KeyOrigin {
     /// Read from the data directory.
     Stored,
     /// Passed in by the operator at the start of the server.
-    Given,
+    Provided,
 }
 
 /// Letters without a special meaning to any shell, URL or option parser.
@@ -75,7 +75,7 @@ pub fn read_pair(path: &Path) -> anyhow::Result<Option<KeyPair>> {
         // The error would show the offending line, which may hold the secret.
         let at = error.span().map_or(0, |span| span.start);
         let message = format!("credentials \"{}\" are wrong at byte {at}", path.display());
-        Coded::new(Exit::Config, message)
+        ExitError::new(Exit::Config, message)
     })?;
     Ok(Some(pair))
 }

@@ -23,7 +23,7 @@ pub struct FileTime(i128);
 
 impl FileTime {
     /// Returns the modification time in `metadata`; `None` if the file system has none.
-    pub fn of(metadata: &Metadata) -> Option<Self> {
+    pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
         let modified = metadata.modified().ok()?;
         Some(match modified.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => Self(nanos(after)),
@@ -65,17 +65,17 @@ impl FileTime {
 
     /// Sets the modification time of `file`.
     pub fn set(self, file: &File) -> std::io::Result<()> {
-        let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
         let seconds = u64::try_from(self.0.unsigned_abs() / NANOS.unsigned_abs());
         let rest = u32::try_from(self.0.unsigned_abs() % NANOS.unsigned_abs());
-        let (Ok(seconds), Ok(rest)) = (seconds, rest) else { return Err(wrong()) };
-        let away = Duration::new(seconds, rest);
+        let (Ok(seconds), Ok(rest)) = (seconds, rest) else { return Err(invalid()) };
+        let offset = Duration::new(seconds, rest);
         let time = if self.0 < 0 {
-            SystemTime::UNIX_EPOCH.checked_sub(away)
+            SystemTime::UNIX_EPOCH.checked_sub(offset)
         } else {
-            SystemTime::UNIX_EPOCH.checked_add(away)
+            SystemTime::UNIX_EPOCH.checked_add(offset)
         };
-        file.set_modified(time.ok_or_else(wrong)?)
+        file.set_modified(time.ok_or_else(invalid)?)
     }
 }
 

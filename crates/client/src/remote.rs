@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use aws_credential_types::Credentials;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 
 use crate::credentials::{self, KeyPair, credentials_path};
 use crate::s3::{Client, ClientConfig, Trust};
@@ -58,15 +58,18 @@ impl RemoteArgs {
         let endpoint = match (&self.endpoint, &server) {
             (Some(endpoint), _) => endpoint.clone(),
             (None, Some(server)) => server.endpoint.clone(),
-            (None, None) => variable("AWS_ENDPOINT_URL_S3")
-                .or_else(|| variable("AWS_ENDPOINT_URL"))
+            (None, None) => env_var("AWS_ENDPOINT_URL_S3")
+                .or_else(|| env_var("AWS_ENDPOINT_URL"))
                 .ok_or_else(|| {
-                    Coded::new(Exit::Usage, "no server is named: give --endpoint URL or --data DIR")
+                    ExitError::new(
+                        Exit::Usage,
+                        "no server is named: give --endpoint URL or --data DIR",
+                    )
                 })?,
         };
         let (keys, session_token) = self.keys(server.as_ref())?;
         let trust = match (&self.ca, &server) {
-            _ if self.insecure => Trust::Anybody,
+            _ if self.insecure => Trust::Insecure,
             (Some(file), _) => Trust::File(file.clone()),
             (None, Some(ServerFile { certificate: Some(file), .. })) => Trust::File(file.clone()),
             (None, _) => Trust::System,
@@ -115,27 +118,27 @@ impl RemoteArgs {
         }
         if self.access_key.is_some() != self.secret_key.is_some() {
             let message = "--access-key and --secret-key go together";
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
         if let Some(data) = &self.data
             && let Some(keys) = stored_keys(data, server)?
         {
             return Ok((keys, None));
         }
-        match (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
+        match (env_var("AWS_ACCESS_KEY_ID"), env_var("AWS_SECRET_ACCESS_KEY")) {
             (Some(access_key), Some(secret_key)) => {
-                Ok((KeyPair { access_key, secret_key }, variable("AWS_SESSION_TOKEN")))
+                Ok((KeyPair { access_key, secret_key }, env_var("AWS_SESSION_TOKEN")))
             }
             _ if server.is_some_and(|server| server.operator.is_some()) => {
                 let message = "the server was given its keys and does not keep them: set \
                                AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands need \
                                none)";
-                Err(Coded::new(Exit::Config, message).into())
+                Err(ExitError::new(Exit::Config, message).into())
             }
             _ => {
                 let message = "no credentials: give --access-key and --secret-key, set \
                                AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name --data DIR";
-                Err(Coded::new(Exit::Config, message).into())
+                Err(ExitError::new(Exit::Config, message).into())
             }
         }
     }
@@ -156,7 +159,7 @@ fn stored_keys(data: &Path, server: Option<&ServerFile>) -> anyhow::Result<Optio
     }
 }
 
-fn variable(name: &str) -> Option<String> {
+fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

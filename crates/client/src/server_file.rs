@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use serde::{Deserialize, Serialize};
 
 use crate::credentials::{KeyPair, write_private};
@@ -41,7 +41,7 @@ fn operator_path(data: &Path) -> PathBuf {
 }
 
 /// Generates keys for the admin API of the server that starts now, and writes their file.
-pub fn make_operator(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
+pub fn create_operator_keys(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
     let (keys, path) = (KeyPair::generate()?, operator_path(data));
     write_private(&path, toml::to_string(&keys)?.as_bytes())
         .with_context(|| format!("cannot write \"{}\"", path.display()))?;
@@ -50,7 +50,7 @@ pub fn make_operator(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
 }
 
 /// Removes the file of keys that a server leaves behind; they open nothing without the server.
-pub fn forget_operator(data: &Path) {
+pub fn remove_operator_keys(data: &Path) {
     match std::fs::remove_file(operator_path(data)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::warn!(%error, "operator.toml could not be removed; its keys open nothing");
@@ -78,7 +78,7 @@ impl ServerFile {
                 let message = format!(
                     "no server runs on \"{data}\": start one with fulgurite serve --data {data}"
                 );
-                return Err(Coded::new(Exit::Unavailable, message).into());
+                return Err(ExitError::new(Exit::Unavailable, message).into());
             }
             Err(error) => {
                 return Err(error).with_context(|| format!("cannot read \"{}\"", path.display()));
@@ -92,6 +92,6 @@ impl ServerFile {
         if let Err(error) = std::fs::remove_file(server_path(data)) {
             tracing::warn!(%error, "server.json could not be removed");
         }
-        forget_operator(data);
+        remove_operator_keys(data);
     }
 }

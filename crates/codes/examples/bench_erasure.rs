@@ -16,10 +16,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use fulgurite_codes::small::{SHARDS_MAX, SmallCode};
-use fulgurite_codes::{LargeCode, Method, Shard};
+use fulgurite_codes::{DecodeMethod, LargeCode, Shard};
 
 /// CPU time spent on one figure; the best of [`TRIES`] counts.
-const SPENT: Duration = Duration::from_millis(150);
+const MEASURE_TIME: Duration = Duration::from_millis(150);
 const TRIES: usize = 3;
 /// Bytes of stripes, more than any cache holds.
 const COLD_BYTES: usize = 256 << 20;
@@ -59,7 +59,7 @@ fn speed(bytes: usize, mut work: impl FnMut(usize)) -> f64 {
     let mut best: f64 = 0.0;
     for _ in 0..TRIES {
         let (begin, mut calls) = (now(), 0);
-        while now() - begin < SPENT {
+        while now() - begin < MEASURE_TIME {
             work(calls);
             calls += 1;
         }
@@ -148,7 +148,7 @@ fn large(task: &Task) {
     let mut is_lost = vec![false; k];
     (0..task.lost).for_each(|n| is_lost[n * 7919 % k] = true);
     let mut out = vec![0; bytes];
-    for method in [Method::Transform, Method::Narrow] {
+    for method in [DecodeMethod::Transform, DecodeMethod::Narrow] {
         let mut decoder = code.decoder(bytes).expect("whole blocks").with_method(method);
         let decode = speed(k * bytes, |call| {
             let stripe = stripes.stripe(call);

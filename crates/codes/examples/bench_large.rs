@@ -9,7 +9,7 @@
 //! are filled beforehand. To compare with another program, run the two alternately and take the
 //! median of each.
 
-use fulgurite_codes::{Isa, LargeCode, Method, Shard};
+use fulgurite_codes::{DecodeMethod, Isa, LargeCode, Shard};
 
 const SHARD_BYTES: usize = 4096;
 
@@ -75,7 +75,7 @@ fn main() {
                     Shard::Given(&information[i * SHARD_BYTES..][..SHARD_BYTES])
                 }
             };
-            for method in [Method::Transform, Method::Narrow] {
+            for method in [DecodeMethod::Transform, DecodeMethod::Narrow] {
                 let decoder = code.decoder(SHARD_BYTES).expect("whole blocks");
                 let mut decoder = decoder.with_method(method);
                 report(&format!("decode {lost} {method:?}"), shape, rounds, || {

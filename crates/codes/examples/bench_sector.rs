@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use fulgurite_codes::ldpc::{Block, Rate};
 use fulgurite_codes::sector::{SectorCodec, SectorFormat};
-use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
+use fulgurite_codes::symbols::{Alphabet, Axis, DemapMethod, Demapper};
 
 const PAYLOAD: usize = 100 << 10;
 const ROUNDS: usize = 31;
@@ -50,14 +50,14 @@ fn main() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let is_wrong = (state >> 33).is_multiple_of(100);
         let neighbor = (symbol + if state >> 63 == 0 { 1 } else { 7 }) % 8;
-        let mut of = [1e-5f32; 8];
-        of[usize::from(*symbol)] = if is_wrong { 0.3 } else { 0.97 };
-        of[usize::from(neighbor)] = if is_wrong { 0.7 } else { 0.03 };
-        probabilities.extend(of);
+        let mut distribution = [1e-5f32; 8];
+        distribution[usize::from(*symbol)] = if is_wrong { 0.3 } else { 0.97 };
+        distribution[usize::from(neighbor)] = if is_wrong { 0.7 } else { 0.03 };
+        probabilities.extend(distribution);
     }
     let mut soft = vec![0; codec.voxels() * 3];
     for (name, method) in
-        [("soft bits, max-log", Method::MaxLog), ("soft bits, exact", Method::Exact)]
+        [("soft bits, max-log", DemapMethod::MaxLog), ("soft bits, exact", DemapMethod::Exact)]
     {
         let demapper = Demapper::new(&alphabet, method, 2.0).unwrap();
         measure(name, || demapper.probabilities(&probabilities, &mut soft).unwrap());

@@ -16,7 +16,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use fulgurite_codes::{Isa, Signer};
+use fulgurite_codes::{Isa, RunningSignature};
 
 const SECTOR: usize = 100 << 10;
 /// A name, and the function that computes a checksum of a sector.
@@ -34,7 +34,7 @@ fn main() {
     let memory = &memory[memory.as_ptr().align_offset(64)..];
     let signer = |isa: Isa| {
         move |bytes: &[u8]| {
-            let mut signer = Signer::with_isa(isa);
+            let mut signer = RunningSignature::with_isa(isa);
             signer.update(bytes);
             u64::from_le_bytes(signer.finish().0)
         }
@@ -67,8 +67,8 @@ fn main() {
         }
         let crc = rates[0][ROUNDS / 2];
         if is_json {
-            let ours = rates[rates.len() - 1][ROUNDS / 2];
-            println!("{{\"place\":\"{place}\",\"ours\":{ours:.2},\"crc\":{crc:.2}}}");
+            let signature_rate = rates[rates.len() - 1][ROUNDS / 2];
+            println!("{{\"place\":\"{place}\",\"ours\":{signature_rate:.2},\"crc\":{crc:.2}}}");
             continue;
         }
         for ((name, _), rates) in peers.iter().zip(&rates) {

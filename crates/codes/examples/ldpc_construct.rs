@@ -8,7 +8,7 @@
 //! row for each: counts, girth, cycles and the thresholds by density evolution.
 #![expect(clippy::print_stdout, reason = "an example's output is its use")]
 
-use fulgurite_codes::ldpc::calibrate::UNITS;
+use fulgurite_codes::ldpc::calibrate::UNITS_PER_LLR;
 use fulgurite_codes::ldpc::density::Degrees;
 use fulgurite_codes::ldpc::{Block, Code, Design, Girth, Rate, VoxelChannel};
 
@@ -26,12 +26,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let matrix = Design::standard(rate, block).build()?;
             std::fs::write(format!("{folder}/{name}.txt"), matrix.to_text())?;
             let code = Code::new(matrix)?;
-            let girth = Girth::of(code.matrix());
-            let degrees = Degrees::of(code.matrix());
+            let girth = Girth::compute(code.matrix());
+            let degrees = Degrees::compute(code.matrix());
             let voxels = |bits| {
-                degrees.threshold(0.3, |rate| VoxelChannel::new(bits, rate, UNITS).density())
+                degrees
+                    .threshold(0.3, |rate| VoxelChannel::new(bits, rate, UNITS_PER_LLR).density())
             };
-            let limits = degrees.limits();
+            let thresholds = degrees.thresholds();
             println!(
                 "{name} {:.4} {} {} {} {} {} {} {} {:.4} {:.4} {:.5} {:.4}",
                 code.rate(),
@@ -44,8 +45,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 girth.cycles,
                 voxels(3),
                 voxels(4),
-                limits.errors,
-                limits.erasures,
+                thresholds.errors,
+                thresholds.erasures,
             );
         }
     }

@@ -6,7 +6,7 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "an example's output is its use")]
 
-use fulgurite_codes::ldpc::calibrate::UNITS;
+use fulgurite_codes::ldpc::calibrate::UNITS_PER_LLR;
 use fulgurite_codes::ldpc::decode::Effort;
 use fulgurite_codes::ldpc::simulate::sample;
 use fulgurite_codes::ldpc::{Block, Code, Decoder, Rate, VoxelChannel};
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let code = Code::standard(rate, block);
         let name = format!("{folder}/{}-{}", block.name(), rate.name());
         // The words that `ldpc_speed` measures: raw symbol error rate 1e-2 at 3 bits a voxel.
-        let frames = sample(&code, &VoxelChannel::new(3, 1e-2, UNITS), 1, 8);
+        let frames = sample(&code, &VoxelChannel::new(3, 1e-2, UNITS_PER_LLR), 1, 8);
         let mut decoder = Decoder::new(&code);
         let mut words = vec![0; frames.len() * code.bits() / 8];
         for (soft, word) in frames.iter().zip(words.chunks_exact_mut(code.bits() / 8)) {

@@ -6,7 +6,7 @@
 #![expect(clippy::print_stdout, reason = "an example's output is its use")]
 
 use fulgurite_codes::Isa;
-use fulgurite_codes::ldpc::calibrate::UNITS;
+use fulgurite_codes::ldpc::calibrate::UNITS_PER_LLR;
 use fulgurite_codes::ldpc::decode::Effort;
 use fulgurite_codes::ldpc::simulate::sample;
 use fulgurite_codes::ldpc::{Block, Code, Decoder, Encoder, Rate, VoxelChannel};
@@ -59,7 +59,7 @@ fn row(code: &Code, name: &str, isa: Isa) {
     let mut decoder = Decoder::with_isa(code, isa);
     let mut word = vec![0; code.bits() / 8];
     // Raw symbol error rate 1e-2 at 3 bits a voxel.
-    let frames = sample(code, &VoxelChannel::new(3, 1e-2, UNITS), 1, 8);
+    let frames = sample(code, &VoxelChannel::new(3, 1e-2, UNITS_PER_LLR), 1, 8);
     let fixed = Effort { iterations: 10, early_stop: false };
     let calls = if isa == Isa::Scalar { 2 } else { 8 };
     let ten = median(calls, |i| {

@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use fulgurite_codes::small::SmallCode;
-use fulgurite_codes::{Isa, second_cache_bytes};
+use fulgurite_codes::{Isa, l2_cache_bytes};
 
 const TRIES: usize = 7;
 /// More bytes than any cache holds.
@@ -42,8 +42,8 @@ fn best(bytes: usize, calls: usize, mut work: impl FnMut()) -> f64 {
     best
 }
 
-fn report(what: &str, place: &str, rate: f64) {
-    println!("{{\"what\":\"{what}\",\"place\":\"{place}\",\"rate\":{rate:.1}}}");
+fn report(operation: &str, place: &str, rate: f64) {
+    println!("{{\"what\":\"{operation}\",\"place\":\"{place}\",\"rate\":{rate:.1}}}");
 }
 
 /// XORs all words, with enough independent accumulators to hide the latency of an operation.
@@ -63,11 +63,11 @@ fn main() {
     println!(
         "{{\"isa\":\"{}\",\"second_cache_kib\":{}}}",
         Isa::current().name(),
-        second_cache_bytes() >> 10
+        l2_cache_bytes() >> 10
     );
     let from: Vec<[u64; 8]> = (0..MEMORY as u64 / 64).map(|n| [n; 8]).collect();
     let mut to = from.clone();
-    let half = second_cache_bytes() / 2;
+    let half = l2_cache_bytes() / 2;
     for (place, bytes) in [("memory", MEMORY), ("second cache", half)] {
         let lines = bytes / 64;
         let calls = MEMORY / bytes;

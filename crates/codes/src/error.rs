@@ -58,7 +58,7 @@ pub enum CodeError {
     },
     /// The environment forces a size that no L2 cache has.
     #[error("FULGURITE_SECOND_CACHE_KIB is \"{kib}\"; a size is 128 to 65536 KiB")]
-    SecondCache {
+    L2Cache {
         /// Value of the variable.
         kib: String,
     },
@@ -93,7 +93,7 @@ pub enum CodeError {
     SoftScale,
     /// There are enough shards and relations, but they are not linearly independent.
     #[error("what is left determines only {found} of {lost} lost information shards")]
-    Dependent {
+    LinearlyDependent {
         /// Information shards lost.
         lost: usize,
         /// Number of independent equations.
@@ -146,13 +146,13 @@ impl CodeError {
             | Self::BaseMatrix { .. }
             | Self::WordLength { .. }
             | Self::Isa { .. }
-            | Self::SecondCache { .. }
+            | Self::L2Cache { .. }
             | Self::SignatureBlock { .. }
             | Self::SymbolBits { .. }
             | Self::SoftScale
             | Self::LossRate
             | Self::SectorShape { .. } => ErrorKind::Invalid,
-            Self::TooFewShards { .. } | Self::Dependent { .. } => ErrorKind::Corrupt,
+            Self::TooFewShards { .. } | Self::LinearlyDependent { .. } => ErrorKind::Corrupt,
         }
     }
 }

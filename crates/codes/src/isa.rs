@@ -40,7 +40,7 @@ impl Isa {
     #[must_use]
     pub fn current() -> Self {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
-        *CURRENT.get_or_init(|| match Self::forced() {
+        *CURRENT.get_or_init(|| match Self::from_env() {
             Ok(Some(isa)) => isa,
             Ok(None) | Err(_) => Self::best(),
         })
@@ -51,7 +51,7 @@ impl Isa {
     /// # Errors
     /// [`CodeError::Isa`] when it is unknown, or when this processor lacks it. Programs call this
     /// at startup, because [`Self::current`] then silently uses the best level.
-    pub fn forced() -> Result<Option<Self>, CodeError> {
+    pub fn from_env() -> Result<Option<Self>, CodeError> {
         #[expect(
             clippy::disallowed_methods,
             reason = "the instruction-set choice is this crate's one global; CI forces each level"
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_forced_level_is_the_one_in_use() {
-        match Isa::forced() {
+        match Isa::from_env() {
             Ok(Some(isa)) => assert_eq!(Isa::current(), isa),
             Ok(None) => assert_eq!(Isa::current(), Isa::best()),
             Err(error) => panic!("{error}"),

@@ -32,7 +32,7 @@ pub mod small;
 pub mod symbols;
 pub mod version1;
 
-pub use cache::{SECOND_CACHE_VARIABLE, forced_cache, second_cache_bytes};
+pub use cache::{L2_CACHE_VARIABLE, l2_cache_bytes, l2_cache_bytes_from_env};
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
 };
@@ -40,7 +40,8 @@ pub use error::{CodeError, ErrorKind};
 pub use isa::{ISA_VARIABLE, Isa};
 pub use large::definition as large_definition;
 pub use large::{
-    LARGE_SHARD_ALIGN, LargeCode, LargeDecoder, LargeEncoder, LargeStreamEncoder, Method, Relation,
+    DecodeMethod, LARGE_SHARD_ALIGN, LargeCode, LargeDecoder, LargeEncoder, LargeStreamEncoder,
+    Relation,
 };
 pub use shard::Shard;
-pub use signature::{SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, Signer, signature};
+pub use signature::{RunningSignature, SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, signature};

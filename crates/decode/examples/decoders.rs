@@ -27,7 +27,7 @@ use fulgurite_glass::channel::{
 use fulgurite_units::Seed;
 use rustix::time::{ClockId, clock_gettime};
 
-type Known = (SectorImages, Vec<u8>);
+type LabeledSector = (SectorImages, Vec<u8>);
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -37,13 +37,13 @@ fn main() {
     let side = u16::try_from(number(3, 128)).unwrap();
     let channel = Channel::preset(preset).unwrap();
     let shape = SectorShape::new(side, side).unwrap();
-    let start = spent();
-    let train: Vec<Known> = sectors(&channel, shape, &Seed::new(1), train);
-    let test: Vec<Known> = sectors(&channel, shape, &Seed::new(2), test);
+    let start = cpu_time();
+    let train: Vec<LabeledSector> = sectors(&channel, shape, &Seed::new(1), train);
+    let test: Vec<LabeledSector> = sectors(&channel, shape, &Seed::new(2), test);
     println!(
         "{preset}: made {} sectors in {:.1} s",
         train.len() + test.len(),
-        (spent() - start).as_secs_f64()
+        (cpu_time() - start).as_secs_f64()
     );
     let per_pitch = usize::from(channel.optics.pixels_per_pitch);
     let medium = channel.medium;
@@ -64,22 +64,23 @@ fn main() {
     for model in args.iter().skip(4) {
         decoders.push(Box::new(learned(medium, model)));
     }
-    println!("fitted after {:.1} s", (spent() - start).as_secs_f64());
+    println!("fitted after {:.1} s", (cpu_time() - start).as_secs_f64());
     let voxels = test.len() as f64 * shape.voxels() as f64;
-    let start = spent();
+    let start = cpu_time();
     for (images, _) in &test {
         registered(images, shape, medium, per_pitch).unwrap();
     }
-    let rate = voxels / (spent() - start).as_secs_f64();
+    let rate = voxels / (cpu_time() - start).as_secs_f64();
     println!("the learned decoder's front end: {:.2} M voxels/s", rate / 1e6);
     for decoder in &mut decoders {
         // Warm up: engines plan at the first sector.
         decoder.decode(&test[0].0, shape).unwrap();
-        let start = spent();
+        let start = cpu_time();
         let found: Vec<_> =
             test.iter().map(|(images, _)| decoder.decode(images, shape).unwrap()).collect();
-        let rate = voxels / (spent() - start).as_secs_f64();
-        let score = |(found, (_, symbols)): (_, &Known)| Score::of(medium, shape, found, symbols);
+        let rate = voxels / (cpu_time() - start).as_secs_f64();
+        let score =
+            |(found, (_, symbols)): (_, &LabeledSector)| Score::of(medium, shape, found, symbols);
         let scores = Scores(found.iter().zip(&test).map(score).collect());
         let ser = |score: &Score| score.symbol_error_rate;
         let information = |score: &Score| score.information;
@@ -109,24 +110,24 @@ fn learned(medium: Medium, named: &str) -> Learned {
     let decoder = Learned::new(&model, medium, &choice).unwrap();
     println!("{named} is {} by {}", model.id(), decoder.engine());
     match side {
-        Some(side) => decoder.tiles_of(side.parse().unwrap()),
+        Some(side) => decoder.with_tile_side_max(side.parse().unwrap()),
         None => decoder,
     }
 }
 
 /// CPU time of this process.
-fn spent() -> Duration {
+fn cpu_time() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap()
 }
 
 /// Simulates sectors of many drives and platters.
-fn sectors(channel: &Channel, shape: SectorShape, seed: &Seed, count: u64) -> Vec<Known> {
-    let most = u64::from(channel.medium.symbols());
+fn sectors(channel: &Channel, shape: SectorShape, seed: &Seed, count: u64) -> Vec<LabeledSector> {
+    let symbol_count = u64::from(channel.medium.symbols());
     let one = |index: u64| {
         let seed = seed.child(&index.to_le_bytes());
         let mut stream = seed.child(b"symbols").stream();
         let mut symbols = || -> Vec<u8> {
-            (0..shape.voxels()).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+            (0..shape.voxels()).map(|_| u8::try_from(stream.below(symbol_count)).unwrap()).collect()
         };
         let own = symbols();
         let layers: Vec<Vec<u8>> = (0..2 * channel.optics.layers).map(|_| symbols()).collect();

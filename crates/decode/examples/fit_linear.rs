@@ -26,8 +26,8 @@ fn main() {
         let seed = Seed::new(7).child(preset.as_bytes()).child(&number.to_le_bytes());
         let mut stream = seed.child(b"symbols").stream();
         let mut symbols = || -> Vec<u8> {
-            let most = u64::from(medium.symbols());
-            (0..shape.voxels()).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+            let symbol_count = u64::from(medium.symbols());
+            (0..shape.voxels()).map(|_| u8::try_from(stream.below(symbol_count)).unwrap()).collect()
         };
         let own = symbols();
         let layers: Vec<Vec<u8>> = (0..2 * channel.optics.layers).map(|_| symbols()).collect();

@@ -21,7 +21,7 @@ pub trait Decoder {
     ///
     /// # Errors
     /// [`DecodeError::Images`] when the images do not have the sector's size or count; learned
-    /// decoders: [`DecodeError::ModelNumber`] and [`DecodeError::Engine`].
+    /// decoders: [`DecodeError::ModelNotFinite`] and [`DecodeError::Engine`].
     fn decode(
         &mut self,
         images: &SectorImages,
@@ -42,18 +42,18 @@ pub trait Decoder {
         soft: &mut Vec<i8>,
     ) -> Result<(), DecodeError> {
         let found = self.decode(images, shape)?;
-        soft.resize(shape.voxels() * bits_of(found.symbols()), 0);
-        demapper.logarithms(found.logarithms(), soft).map_err(refused)
+        soft.resize(shape.voxels() * bits_per_symbol(found.symbols()), 0);
+        demapper.logarithms(found.logarithms(), soft).map_err(demapper_error)
     }
 }
 
 /// Returns the number of bits per symbol of an alphabet of `symbols`.
-pub(crate) const fn bits_of(symbols: usize) -> usize {
+pub(crate) const fn bits_per_symbol(symbols: usize) -> usize {
     symbols.ilog2() as usize
 }
 
 /// Converts the error for soft bits that do not match the demapper.
-pub(crate) fn refused(error: CodeError) -> DecodeError {
+pub(crate) fn demapper_error(error: CodeError) -> DecodeError {
     DecodeError::Demapper { reason: error.to_string() }
 }
 

@@ -2,15 +2,15 @@
 
 use fulgurite_codes::{CodeError, symbols};
 use fulgurite_glass::channel::Medium;
-use fulgurite_glass::numeric::{LANES, sincos_turns, vectorized};
+use fulgurite_glass::numeric::{LANES, dispatch_simd, sincos_turns};
 use serde::{Deserialize, Serialize};
 
-use crate::decoder::bits_of;
+use crate::decoder::bits_per_symbol;
 use crate::probabilities::store_normalized;
 use crate::{DecodeError, SymbolProbabilities};
 
 /// Voxels whose log-probabilities are computed before their soft bits: few enough for the L1 cache.
-const AT_ONCE: usize = 16 * LANES;
+const BLOCK_VOXELS: usize = 16 * LANES;
 
 /// The distribution of the estimates of one symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,18 +55,20 @@ impl Demapper {
         symbols: &[u8],
     ) -> Result<Self, DecodeError> {
         let cloud = |own: u8| {
-            let of = || estimates.iter().zip(symbols).filter(|(_, symbol)| **symbol == own);
-            let count = of().count();
+            let own_estimates =
+                || estimates.iter().zip(symbols).filter(|(_, symbol)| **symbol == own);
+            let count = own_estimates().count();
             if count < 16 {
                 let reason = format!("symbol {own} was seen {count} times; 16 are needed");
                 return Err(DecodeError::Fit { reason });
             }
             #[expect(clippy::cast_precision_loss, reason = "a mean")]
             let share = 1.0 / count as f64;
-            let mean: [f64; 2] =
-                std::array::from_fn(|i| share * of().map(|(z, _)| f64::from(z[i])).sum::<f64>());
+            let mean: [f64; 2] = std::array::from_fn(|i| {
+                share * own_estimates().map(|(z, _)| f64::from(z[i])).sum::<f64>()
+            });
             let mut covariance = [1e-9, 0.0, 1e-9];
-            for (z, _) in of() {
+            for (z, _) in own_estimates() {
                 let [x, y] = [f64::from(z[0]) - mean[0], f64::from(z[1]) - mean[1]];
                 covariance[0] += share * x * x;
                 covariance[1] += share * x * y;
@@ -125,15 +127,16 @@ impl Demapper {
     ) -> Result<(), CodeError> {
         let count = self.clouds.len();
         let scale = 1.0 / self.temperature;
-        let bits = bits_of(count);
-        for (own, soft) in estimates.chunks(AT_ONCE).zip(soft.chunks_mut(AT_ONCE * bits)) {
+        let bits = bits_per_symbol(count);
+        for (own, soft) in estimates.chunks(BLOCK_VOXELS).zip(soft.chunks_mut(BLOCK_VOXELS * bits))
+        {
             blocks.resize(own.len().next_multiple_of(LANES) * count, 0.0);
-            vectorized(
+            dispatch_simd(
                 #[inline(always)]
                 || {
                     let lines = blocks.as_chunks_mut::<LANES>().0.chunks_exact_mut(count);
                     for (lines, own) in lines.zip(own.chunks(LANES)) {
-                        let (x, y) = side_by_side(own);
+                        let (x, y) = split_components(own);
                         for (values, cloud) in lines.iter_mut().zip(&self.clouds) {
                             for lane in 0..LANES {
                                 values[lane] = -scale * cloud.distance(x[lane], y[lane]);
@@ -142,7 +145,7 @@ impl Demapper {
                     }
                 },
             );
-            demapper.logarithms_in_blocks(blocks, soft)?;
+            demapper.demap_logarithm_blocks(blocks, soft)?;
         }
         Ok(())
     }
@@ -152,11 +155,11 @@ impl Demapper {
         let mut logarithms = vec![0.0; estimates.len() * SYMBOLS];
         let voxels = logarithms.as_chunks_mut::<SYMBOLS>().0;
         let scale = 1.0 / self.temperature;
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || {
                 for (out, own) in voxels.chunks_mut(LANES).zip(estimates.chunks(LANES)) {
-                    let (x, y) = side_by_side(own);
+                    let (x, y) = split_components(own);
                     let mut block = [[0.0; LANES]; SYMBOLS];
                     for (values, cloud) in block.iter_mut().zip(&self.clouds) {
                         for lane in 0..LANES {
@@ -167,13 +170,13 @@ impl Demapper {
                 }
             },
         );
-        SymbolProbabilities::of_normalized(SYMBOLS, logarithms)
+        SymbolProbabilities::from_normalized(SYMBOLS, logarithms)
     }
 }
 
 /// Returns both components of some estimates, zero-padded.
 #[inline(always)]
-fn side_by_side(estimates: &[[f32; 2]]) -> ([f32; LANES], [f32; LANES]) {
+fn split_components(estimates: &[[f32; 2]]) -> ([f32; LANES], [f32; LANES]) {
     let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
     for (lane, estimate) in estimates.iter().enumerate() {
         [x[lane], y[lane]] = *estimate;

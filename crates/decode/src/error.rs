@@ -58,7 +58,7 @@ pub enum DecodeError {
     },
     /// A model or its card cannot be read.
     #[error("cannot read {path}: {reason}; `python -m fulgurite.lab export` writes models")]
-    ModelMissing {
+    ModelUnreadable {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -101,12 +101,14 @@ pub enum DecodeError {
         reason: String,
     },
     /// A model is for another medium.
-    #[error("the model {model} has {found} {what}, {medium} has {expected}: name another model")]
+    #[error(
+        "the model {model} has {found} {property}, {medium} has {expected}: name another model"
+    )]
     ModelMedium {
         /// Name, version and hash.
         model: String,
         /// Symbols or states.
-        what: &'static str,
+        property: &'static str,
         /// How many the model has.
         found: usize,
         /// How many the medium has.
@@ -116,7 +118,7 @@ pub enum DecodeError {
     },
     /// Weights, or values computed from them, are not finite.
     #[error("the model {model} has a number that is none in {place}: it is damaged, take another")]
-    ModelNumber {
+    ModelNotFinite {
         /// Name, version and hash.
         model: String,
         /// Which weights, or which voxel's logits.

@@ -4,12 +4,14 @@
 //! equivalent to what the bank of taps computes when decoding.
 
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::vectorized;
+use fulgurite_glass::numeric::dispatch_simd;
 
 use crate::demap::target;
-use crate::front::Front;
-use crate::linear::{BESIDE, Taps, WINDOW, fraction_weights};
-use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, Linear, SymbolProbabilities};
+use crate::front::FrontEnd;
+use crate::linear::{HALF_WINDOW, Taps, WINDOW, fraction_weights};
+use crate::{
+    DecodeError, Decoder, Demapper, Displacement, FlatImages, Linear, SymbolProbabilities,
+};
 
 /// Regularization: the ridge added to the diagonal, relative to its mean.
 const RIDGE: f64 = 1e-4;
@@ -41,7 +43,7 @@ pub struct LinearFit {
     is_registered: bool,
     shape: SectorShape,
     equations: Equations,
-    front: Front,
+    front: FrontEnd,
 }
 
 impl LinearFit {
@@ -50,7 +52,7 @@ impl LinearFit {
     pub fn new(medium: Medium, per_pitch: usize, is_registered: bool, shape: SectorShape) -> Self {
         let size = medium.images() * WINDOW * WINDOW + 1;
         let equations = Equations::new(size);
-        Self { medium, per_pitch, is_registered, shape, equations, front: Front::default() }
+        Self { medium, per_pitch, is_registered, shape, equations, front: FrontEnd::default() }
     }
 
     /// Adds a sector whose symbols are known.
@@ -59,7 +61,8 @@ impl LinearFit {
     /// [`DecodeError::Images`] when the images are not of the shape.
     pub fn add(&mut self, images: &SectorImages, symbols: &[u8]) -> Result<(), DecodeError> {
         let Self { medium, per_pitch, is_registered, shape, .. } = *self;
-        let displacement = self.front.look(images, shape, medium, per_pitch, is_registered)?;
+        let displacement =
+            self.front.preprocess(images, shape, medium, per_pitch, is_registered)?;
         let windows = Windows::new(&self.front.flat, &displacement, self.shape);
         self.equations.add(&windows, |voxel| target(medium, symbols[voxel]));
         Ok(())
@@ -78,10 +81,10 @@ impl LinearFit {
         let rough = Demapper::isotropic(self.medium, 1.0)?;
         let taps = Taps { images, weights };
         let mut linear = Linear::new(self.medium, self.per_pitch, self.is_registered, taps, rough);
-        let mut front = Front::default();
+        let mut front = FrontEnd::default();
         let (mut estimates, mut symbols) = (Vec::new(), Vec::new());
         for (images, own) in scatter {
-            let displacement = linear.look(&mut front, images, self.shape)?;
+            let displacement = linear.preprocess(&mut front, images, self.shape)?;
             estimates.extend(linear.estimates(&front.flat, &displacement, self.shape));
             symbols.extend_from_slice(own);
         }
@@ -109,8 +112,8 @@ impl Decoder for Refit {
         images: &SectorImages,
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
-        let mut front = Front::default();
-        let displacement = self.linear.look(&mut front, images, shape)?;
+        let mut front = FrontEnd::default();
+        let displacement = self.linear.preprocess(&mut front, images, shape)?;
         let flat = &front.flat;
         let medium = self.linear.medium();
         let mut best = self.linear.estimates(flat, &displacement, shape);
@@ -122,7 +125,7 @@ impl Decoder for Refit {
             own.add(&windows, |voxel| target(medium, decided[voxel]));
             #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
             let weight = REFIT_WEIGHT * own.voxels as f64 / self.prior.voxels as f64;
-            own.lean(&self.prior, weight, self.linear.taps());
+            own.add_prior(&self.prior, weight, self.linear.taps());
             let Ok(weights) = own.solve(RIDGE, Some(self.linear.taps())) else { break };
             let taps = Taps { images: medium.images(), weights };
             let found = self.linear.with_taps(taps).estimates(flat, &displacement, shape);
@@ -133,12 +136,12 @@ impl Decoder for Refit {
                 (best, spread) = (found, found_spread);
             }
         }
-        Ok(own_demapper(medium, &mut best)?.probabilities(&best))
+        Ok(fit_demapper(medium, &mut best)?.probabilities(&best))
     }
 }
 
 /// Scales estimates to their targets, and fits isotropic scatter to them.
-fn own_demapper(medium: Medium, estimates: &mut [[f32; 2]]) -> Result<Demapper, DecodeError> {
+fn fit_demapper(medium: Medium, estimates: &mut [[f32; 2]]) -> Result<Demapper, DecodeError> {
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
     let share = 1.0 / estimates.len() as f64;
     let (mut along, mut power) = (0.0, 0.0);
@@ -206,9 +209,9 @@ impl Equations {
                     }
                 }
             }
-            vectorized(
+            dispatch_simd(
                 #[inline(always)]
-                || outer(size, &batch, &mut sums),
+                || add_outer_products(size, &batch, &mut sums),
             );
         }
         for (sum, value) in self.products.iter_mut().zip(&sums) {
@@ -218,7 +221,7 @@ impl Equations {
     }
 
     /// Adds other equations, whose solution is `taps`, with this weight.
-    fn lean(&mut self, prior: &Self, weight: f64, taps: &Taps) {
+    fn add_prior(&mut self, prior: &Self, weight: f64, taps: &Taps) {
         for row in 0..self.size {
             for column in row..self.size {
                 let at = row * self.size + column;
@@ -286,7 +289,7 @@ impl Equations {
 
 /// Adds the products of a batch to the upper triangle.
 #[inline(always)]
-fn outer(size: usize, batch: &[[f32; BATCH]], sums: &mut [f32]) {
+fn add_outer_products(size: usize, batch: &[[f32; BATCH]], sums: &mut [f32]) {
     for row in 0..size {
         let own = batch[row];
         let line = &mut sums[row * size + row..(row + 1) * size];
@@ -310,17 +313,17 @@ struct Windows {
 }
 
 impl Windows {
-    fn new(flat: &Flat, displacement: &Displacement, shape: SectorShape) -> Self {
+    fn new(flat: &FlatImages, displacement: &Displacement, shape: SectorShape) -> Self {
         let [rows, columns] = flat.size();
-        let wide = columns + 2 * BESIDE;
+        let wide = columns + 2 * HALF_WINDOW;
         let resample = |image: usize| {
-            let mut out = vec![0.0; (rows + 2 * BESIDE) * wide];
+            let mut out = vec![0.0; (rows + 2 * HALF_WINDOW) * wide];
             for (row, line) in out.chunks_mut(wide).enumerate() {
-                let row = row.saturating_sub(BESIDE).min(rows - 1);
+                let row = row.saturating_sub(HALF_WINDOW).min(rows - 1);
                 for (column, value) in line.iter_mut().enumerate() {
-                    let column = column.saturating_sub(BESIDE).min(columns - 1);
-                    let by = displacement.at(row / flat.per_pitch, column / flat.per_pitch);
-                    *value = sample(flat, image, [row, column], by);
+                    let column = column.saturating_sub(HALF_WINDOW).min(columns - 1);
+                    let shift = displacement.at(row / flat.per_pitch, column / flat.per_pitch);
+                    *value = sample(flat, image, [row, column], shift);
                 }
             }
             out
@@ -331,8 +334,8 @@ impl Windows {
 
     fn take(&self, voxel: usize, out: &mut [f32]) {
         let at = [voxel / self.shape.columns(), voxel % self.shape.columns()];
-        // The border is `BESIDE` pixels wide, so the center's index without border is the window's
-        // first index with it.
+        // The border is `HALF_WINDOW` pixels wide, so the center's index without border is the
+        // window's first index with it.
         let [row, column] = at.map(|at| at * self.per_pitch + self.per_pitch / 2);
         let mut lines = out.chunks_exact_mut(WINDOW);
         for image in &self.images {
@@ -350,13 +353,13 @@ impl Windows {
 }
 
 /// Samples an image at a pixel displaced by the nearest eighth of a pixel; borders repeat.
-fn sample(flat: &Flat, image: usize, at: [usize; 2], by: [f32; 2]) -> f32 {
-    let split = |at: usize, by: f32| {
+fn sample(flat: &FlatImages, image: usize, at: [usize; 2], shift: [f32; 2]) -> f32 {
+    let split = |at: usize, shift: f32| {
         #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
-        let eighths = at.cast_signed() * 8 + (by * 8.0).round() as isize;
+        let eighths = at.cast_signed() * 8 + (shift * 8.0).round() as isize;
         (eighths.div_euclid(8), fraction_weights(eighths.rem_euclid(8).cast_unsigned()))
     };
-    let ((row, vertical), (column, horizontal)) = (split(at[0], by[0]), split(at[1], by[1]));
+    let ((row, vertical), (column, horizontal)) = (split(at[0], shift[0]), split(at[1], shift[1]));
     let mut sum = 0.0;
     for (dy, v) in (-1..).zip(vertical) {
         for (dx, h) in (-1..).zip(horizontal) {

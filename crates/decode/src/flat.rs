@@ -17,7 +17,7 @@
 
 use fulgurite_glass::channel::SectorImages;
 use fulgurite_glass::numeric::{
-    HALVING_VARIANCE, Magnifier, Plane, blur, halve, to_u16, vectorized,
+    DOWNSAMPLING_VARIANCE, Magnifier, Plane, blur, dispatch_simd, downsample, to_u16,
 };
 
 use crate::tones::Tones;
@@ -42,7 +42,7 @@ pub(crate) const STEPS: f32 = 160.0;
 
 /// Flat images of a sector: pixels interleaved, with a replicated border.
 #[derive(Clone, Debug, Default)]
-pub struct Flat {
+pub struct FlatImages {
     pub(crate) per_pitch: usize,
     pub(crate) images: usize,
     /// Including borders.
@@ -54,7 +54,7 @@ pub struct Flat {
     pub(crate) tones: Tones,
 }
 
-impl Flat {
+impl FlatImages {
     /// Removes the illumination from images.
     ///
     /// # Panics
@@ -103,7 +103,7 @@ impl Flat {
             let pixels: [&[u16]; N] =
                 std::array::from_fn(|index| &images.image(index)[row * columns..][..columns]);
             let gains = gains.each_ref().map(Gain::lines);
-            vectorized(
+            dispatch_simd(
                 #[inline(always)]
                 || flatten(pixels, gains, weight, &mut line[BORDER..][..columns], sums),
             );
@@ -129,7 +129,7 @@ impl Flat {
         let [row, column] =
             [row, column].map(|at| (at + BORDER.cast_signed()).max(0).cast_unsigned());
         let (row, column) = (row.min(self.rows - 1), column.min(self.columns - 1));
-        flat_of(self.values[row * self.columns + column][image])
+        byte_to_flat(self.values[row * self.columns + column][image])
     }
 
     /// Returns the real and imaginary part of the field; for a single image, that image and zeros.
@@ -140,7 +140,7 @@ impl Flat {
         for row in 0..rows {
             let line = &self.values[(BORDER + row) * self.columns + BORDER..][..columns];
             for (column, pixel) in line.iter().enumerate() {
-                let field = field_of(pixel.map(i32::from), self.images == 1);
+                let field = pixel_field(pixel.map(i32::from), self.images == 1);
                 for (plane, value) in planes.iter_mut().zip(field) {
                     #[expect(clippy::cast_precision_loss, reason = "at most 255")]
                     let value = value as f32 / STEPS;
@@ -149,7 +149,7 @@ impl Flat {
             }
         }
         for plane in &mut planes {
-            let mut means = Means::new(rows, columns, self.per_pitch);
+            let mut means = VoxelMeans::new(rows, columns, self.per_pitch);
             for row in 0..rows {
                 means.add(row, plane.row(row));
             }
@@ -169,14 +169,14 @@ impl Flat {
 
 /// Converts a byte to the value of the flat image.
 #[inline(always)]
-pub(crate) fn flat_of(byte: u8) -> f32 {
+pub(crate) fn byte_to_flat(byte: u8) -> f32 {
     (f32::from(byte) - f32::from(MEAN)) / STEPS
 }
 
 /// Returns the real and imaginary part of the field of a pixel, in steps of a byte, including
 /// slowly varying light.
 #[inline(always)]
-fn field_of(pixel: [i32; STATES], is_single: bool) -> [i32; 2] {
+fn pixel_field(pixel: [i32; STATES], is_single: bool) -> [i32; 2] {
     let [first, second, third, fourth] = pixel;
     if is_single {
         [first.wrapping_sub(i32::from(MEAN)), 0]
@@ -210,7 +210,7 @@ fn flatten<const N: usize>(
         let [a, b, c, d] = bytes.map(i32::cast_unsigned);
         out[at] = (a | b << 8 | c << 16 | d << 24).to_le_bytes();
         // At most 255; wrapping, since overflow checks prevent vectorization.
-        let [real, imaginary] = field_of(bytes, N == 1);
+        let [real, imaginary] = pixel_field(bytes, N == 1);
         let energy = real.wrapping_mul(real).wrapping_add(imaginary.wrapping_mul(imaginary));
         sums[at] = sums[at].wrapping_add(energy.cast_unsigned());
     }
@@ -239,7 +239,7 @@ impl Gain {
 
     /// Computes the lines above and below a row of pixels; returns the weight of the second.
     fn seek(&mut self, row: usize) -> f32 {
-        let (above, weight) = self.magnifier.between(row);
+        let (above, weight) = self.magnifier.source_row(row);
         if self.at == Some(above) {
             return weight;
         }
@@ -247,9 +247,9 @@ impl Gain {
         if self.at == Some(above - 1) {
             std::mem::swap(first, second);
         } else {
-            stretch(&self.plane, above, &mut self.magnifier, first);
+            expand_row(&self.plane, above, &mut self.magnifier, first);
         }
-        stretch(&self.plane, above + 1, &mut self.magnifier, second);
+        expand_row(&self.plane, above + 1, &mut self.magnifier, second);
         self.at = Some(above);
         weight
     }
@@ -260,24 +260,24 @@ impl Gain {
 }
 
 /// Expands a row of a plane to the pixels' resolution; outside of the plane, its border row.
-fn stretch(plane: &Plane, row: isize, magnifier: &mut Magnifier, out: &mut [f32]) {
+fn expand_row(plane: &Plane, row: isize, magnifier: &mut Magnifier, out: &mut [f32]) {
     let last = plane.rows.cast_signed() - 1;
     let row = plane.row(row.clamp(0, last).cast_unsigned());
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
-        || magnifier.stretched(row, out),
+        || magnifier.magnify_row(row, out),
     );
 }
 
 /// Means over the pixels of each voxel, from rows that arrive one by one.
-struct Means {
+struct VoxelMeans {
     per_pitch: usize,
     /// Column sums over the pixels of one row of voxels.
     line: Vec<f32>,
     means: Plane,
 }
 
-impl Means {
+impl VoxelMeans {
     fn new(rows: usize, columns: usize, per_pitch: usize) -> Self {
         let means = Plane::new(rows / per_pitch, columns / per_pitch);
         Self { per_pitch, line: vec![0.0; columns], means }
@@ -298,8 +298,8 @@ impl Means {
         if phase + 1 == self.per_pitch {
             let means = self.means.row_mut(row / self.per_pitch);
             match self.per_pitch {
-                3 => sums_of::<3>(&self.line, means),
-                4 => sums_of::<4>(&self.line, means),
+                3 => row_means::<3>(&self.line, means),
+                4 => row_means::<4>(&self.line, means),
                 other => unreachable!("a pitch is 3 or 4 pixels, not {other}"),
             }
         }
@@ -308,14 +308,14 @@ impl Means {
     /// Returns the mean with a radius of `pitches`, at every second voxel.
     fn blurred(&self, pitches: f32) -> Plane {
         #[expect(clippy::cast_possible_truncation, reason = "1.5")]
-        let rest = (pitches * pitches - HALVING_VARIANCE as f32).sqrt();
-        blur(&halve(&self.means), 0.5 * rest)
+        let rest = (pitches * pitches - DOWNSAMPLING_VARIANCE as f32).sqrt();
+        blur(&downsample(&self.means), 0.5 * rest)
     }
 }
 
 /// Computes the means of the voxels of a row from column sums.
 #[inline(always)]
-fn sums_of<const PITCH: usize>(line: &[f32], means: &mut [f32]) {
+fn row_means<const PITCH: usize>(line: &[f32], means: &mut [f32]) {
     #[expect(clippy::cast_precision_loss, reason = "at most 16")]
     let share = 1.0 / (PITCH * PITCH) as f32;
     for (mean, pixels) in means.iter_mut().zip(line.as_chunks::<PITCH>().0) {
@@ -325,9 +325,9 @@ fn sums_of<const PITCH: usize>(line: &[f32], means: &mut [f32]) {
 
 /// Estimates the illumination of one image, at half the voxels' resolution.
 fn illumination(images: &SectorImages, index: usize, per_pitch: usize) -> Plane {
-    let mut means = Means::new(images.rows, images.columns, per_pitch);
+    let mut means = VoxelMeans::new(images.rows, images.columns, per_pitch);
     for (row, pixels) in images.image(index).chunks_exact(images.columns).enumerate() {
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || means.add(row, pixels),
         );

@@ -14,18 +14,18 @@
 
 use fulgurite_codes::ldpc::{Block, Rate};
 use fulgurite_codes::sector::{Report, SectorCodec, SectorFormat};
-use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
+use fulgurite_codes::symbols::{Alphabet, Axis, DemapMethod, Demapper};
 use fulgurite_glass::channel::{Medium, SECTOR_SIDE_MIN, SectorShape};
 use fulgurite_units::Seed;
 
-use crate::decoder::refused;
+use crate::decoder::demapper_error;
 use crate::{DecodeError, SymbolProbabilities};
 
 /// Voxels on each side of a sector that carry no data.
 pub const GUARD: usize = 4;
 
 /// Sectors of at least this many bytes use long codewords.
-const LONG_FROM: usize = 7200;
+const LONG_BYTES_MIN: usize = 7200;
 
 /// Steps of a soft bit per unit of natural logarithm.
 pub(crate) const SOFT_SCALE: f32 = 2.0;
@@ -62,7 +62,7 @@ impl SectorFrame {
     /// # Errors
     /// [`DecodeError::Frame`] when they are empty, or do not fit the largest sector.
     pub fn new(medium: Medium, rate: Rate, bytes: usize) -> Result<Self, DecodeError> {
-        let block = if bytes < LONG_FROM { Block::Bits16k } else { Block::Bits64k };
+        let block = if bytes < LONG_BYTES_MIN { Block::Bits16k } else { Block::Bits64k };
         let alphabet = alphabet(medium);
         let codec = |row_voxels: usize| {
             SectorCodec::new(SectorFormat {
@@ -89,9 +89,9 @@ impl SectorFrame {
         let room = (shape.rows() - 2 * GUARD) * (shape.columns() - 2 * GUARD);
         assert!(codec.voxels() <= room, "{} voxels in {room}", codec.voxels());
         let mut stream = Seed::new(0).child(b"guard").stream();
-        let most = u64::from(medium.symbols());
-        let mut draw = || u8::try_from(stream.below(most)).unwrap_or_default();
-        let demapper = Demapper::new(&alphabet, Method::MaxLog, SOFT_SCALE)
+        let symbol_count = u64::from(medium.symbols());
+        let mut draw = || u8::try_from(stream.below(symbol_count)).unwrap_or_default();
+        let demapper = Demapper::new(&alphabet, DemapMethod::MaxLog, SOFT_SCALE)
             .map_err(|error| refuse(error.to_string()))?;
         Ok(Self {
             medium,
@@ -140,8 +140,8 @@ impl SectorFrame {
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when the bytes are not a whole sector.
-    pub fn symbols(&mut self, bytes: &[u8], place: u64) -> Result<Vec<u8>, DecodeError> {
-        self.coded_symbols(bytes, place)?;
+    pub fn symbols(&mut self, bytes: &[u8], address: u64) -> Result<Vec<u8>, DecodeError> {
+        self.coded_symbols(bytes, address)?;
         let mut symbols = self.known.clone();
         let columns = self.shape.columns();
         let rows = symbols.chunks_exact_mut(columns).skip(GUARD);
@@ -155,10 +155,10 @@ impl SectorFrame {
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when the bytes are not a whole sector.
-    pub fn coded_symbols(&mut self, bytes: &[u8], place: u64) -> Result<&[u8], DecodeError> {
+    pub fn coded_symbols(&mut self, bytes: &[u8], address: u64) -> Result<&[u8], DecodeError> {
         self.scrambled.clear();
         self.scrambled.extend_from_slice(bytes);
-        scramble(&mut self.scrambled, place);
+        scramble(&mut self.scrambled, address);
         let encoded = self.codec.encode(&[], &self.scrambled, &mut self.coded);
         encoded.map_err(|error| DecodeError::Frame {
             bytes: bytes.len(),
@@ -171,10 +171,10 @@ impl SectorFrame {
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when the probabilities are not of such a sector.
-    pub fn bytes_of(
+    pub fn decode_probabilities(
         &mut self,
         found: &SymbolProbabilities,
-        place: u64,
+        address: u64,
     ) -> Result<(Report, Option<&[u8]>), DecodeError> {
         let symbols = usize::from(self.medium.symbols());
         if found.symbols() != symbols || found.voxels() != self.shape.voxels() {
@@ -188,8 +188,8 @@ impl SectorFrame {
         }
         let mut soft = std::mem::take(&mut self.all_soft);
         soft.resize(found.voxels() * usize::from(self.medium.bits()), 0);
-        let made = self.demapper.logarithms(found.logarithms(), &mut soft).map_err(refused);
-        let decoded = made.and_then(|()| self.decode_all(&soft, place));
+        let made = self.demapper.logarithms(found.logarithms(), &mut soft).map_err(demapper_error);
+        let decoded = made.and_then(|()| self.decode_all(&soft, address));
         self.all_soft = soft;
         let report = decoded?;
         Ok((report, report.failure.is_none().then_some(&self.scrambled)))
@@ -199,17 +199,17 @@ impl SectorFrame {
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when their number is wrong.
-    pub fn bytes_of_all_soft(
+    pub fn decode_soft_bits(
         &mut self,
         soft: &[i8],
-        place: u64,
+        address: u64,
     ) -> Result<(Report, Option<&[u8]>), DecodeError> {
-        let report = self.decode_all(soft, place)?;
+        let report = self.decode_all(soft, address)?;
         Ok((report, report.failure.is_none().then_some(&self.scrambled)))
     }
 
     /// Extracts the soft bits of coded voxels, and decodes them.
-    fn decode_all(&mut self, soft: &[i8], place: u64) -> Result<Report, DecodeError> {
+    fn decode_all(&mut self, soft: &[i8], address: u64) -> Result<Report, DecodeError> {
         let bits = usize::from(self.medium.bits());
         let columns = self.shape.columns();
         let need = self.shape.voxels() * bits;
@@ -222,7 +222,7 @@ impl SectorFrame {
         for (coded, row) in coded.chunks_mut((columns - 2 * GUARD) * bits).zip(rows) {
             coded.copy_from_slice(&row[GUARD * bits..][..coded.len()]);
         }
-        let report = self.decode(&coded, place);
+        let report = self.decode(&coded, address);
         self.soft = coded;
         report
     }
@@ -231,17 +231,17 @@ impl SectorFrame {
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when their number is wrong.
-    pub fn bytes_of_soft(
+    pub fn decode_coded_soft_bits(
         &mut self,
         soft: &[i8],
-        place: u64,
+        address: u64,
     ) -> Result<(Report, Option<&[u8]>), DecodeError> {
-        let report = self.decode(soft, place)?;
+        let report = self.decode(soft, address)?;
         Ok((report, report.failure.is_none().then_some(&self.scrambled)))
     }
 
     /// Decodes; on success the descrambled bytes are in `scrambled`.
-    fn decode(&mut self, soft: &[i8], place: u64) -> Result<Report, DecodeError> {
+    fn decode(&mut self, soft: &[i8], address: u64) -> Result<Report, DecodeError> {
         let bytes = self.bytes();
         let decoded = self
             .codec
@@ -252,14 +252,14 @@ impl SectorFrame {
             self.scrambled.extend_from_slice(payload);
         }
         let report = decoded.report;
-        scramble(&mut self.scrambled, place);
+        scramble(&mut self.scrambled, address);
         Ok(report)
     }
 }
 
 /// XORs a pseudorandom stream, which depends on the address; a second call undoes the first.
-fn scramble(bytes: &mut [u8], place: u64) {
-    let mut state = place;
+fn scramble(bytes: &mut [u8], address: u64) {
+    let mut state = address;
     for chunk in bytes.chunks_mut(8) {
         for (byte, random) in chunk.iter_mut().zip(split_mix(&mut state).to_le_bytes()) {
             *byte ^= random;

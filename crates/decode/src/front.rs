@@ -4,12 +4,12 @@ use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::Plane;
 
 use crate::decoder::check;
-use crate::{DecodeError, Displacement, Flat, resample};
+use crate::{DecodeError, Displacement, FlatImages, resample};
 
 /// The flat images and the positions of voxels, of one sector after another.
 #[derive(Clone, Debug, Default)]
-pub struct Front {
-    pub(crate) flat: Flat,
+pub struct FrontEnd {
+    pub(crate) flat: FlatImages,
     registered: Vec<Plane>,
     #[cfg(feature = "learned")]
     pixels: resample::Pixels,
@@ -18,14 +18,14 @@ pub struct Front {
 /// Registered images of a sector.
 #[cfg(feature = "learned")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Seen<'a> {
+pub(crate) enum RegisteredImages<'a> {
     /// One plane per image.
     Planes(&'a [Plane]),
     /// Interleaved bytes of this many images.
     Bytes { pixels: &'a resample::Pixels, states: usize, range: resample::Range },
 }
 
-impl Front {
+impl FrontEnd {
     /// Creates a front end without a sector.
     #[must_use]
     pub fn new() -> Self {
@@ -33,7 +33,7 @@ impl Front {
     }
 
     /// Flattens the images of a sector, and finds its voxels if `is_registered`.
-    pub(crate) fn look(
+    pub(crate) fn preprocess(
         &mut self,
         images: &SectorImages,
         shape: SectorShape,
@@ -44,7 +44,7 @@ impl Front {
         check(images, shape, medium.images(), per_pitch)?;
         self.flat.set(images, per_pitch);
         let found = is_registered.then(|| Displacement::find(&self.flat, shape));
-        Ok(found.unwrap_or_else(|| Displacement::none(shape)))
+        Ok(found.unwrap_or_else(|| Displacement::zero(shape)))
     }
 
     /// Returns the flat images of a sector, registered and resampled: one plane per image, with
@@ -59,31 +59,33 @@ impl Front {
         medium: Medium,
         per_pitch: usize,
     ) -> Result<&mut [Plane], DecodeError> {
-        let displacement = self.look(images, shape, medium, per_pitch, true)?;
+        let displacement = self.preprocess(images, shape, medium, per_pitch, true)?;
         resample::planes(&self.flat, &displacement, shape, &mut self.registered);
         Ok(&mut self.registered)
     }
 
     /// Like `registered`, but quantized to bytes if there is a range.
     #[cfg(feature = "learned")]
-    pub(crate) fn see(
+    pub(crate) fn register_images(
         &mut self,
         images: &SectorImages,
         shape: SectorShape,
         medium: Medium,
         per_pitch: usize,
         range: Option<resample::Range>,
-    ) -> Result<Seen<'_>, DecodeError> {
+    ) -> Result<RegisteredImages<'_>, DecodeError> {
         let Some(range) = range else {
-            return Ok(Seen::Planes(self.registered(images, shape, medium, per_pitch)?));
+            return Ok(RegisteredImages::Planes(
+                self.registered(images, shape, medium, per_pitch)?,
+            ));
         };
-        let displacement = self.look(images, shape, medium, per_pitch, true)?;
+        let displacement = self.preprocess(images, shape, medium, per_pitch, true)?;
         resample::bytes(&self.flat, &displacement, shape, range, &mut self.pixels);
-        Ok(Seen::Bytes { pixels: &self.pixels, states: images.count, range })
+        Ok(RegisteredImages::Bytes { pixels: &self.pixels, states: images.count, range })
     }
 }
 
-/// Returns the result of [`Front::registered`] for one sector.
+/// Returns the result of [`FrontEnd::registered`] for one sector.
 ///
 /// # Errors
 /// As that.
@@ -93,5 +95,5 @@ pub fn registered(
     medium: Medium,
     per_pitch: usize,
 ) -> Result<Vec<Plane>, DecodeError> {
-    Front::new().registered(images, shape, medium, per_pitch).map(|planes| planes.to_vec())
+    FrontEnd::new().registered(images, shape, medium, per_pitch).map(|planes| planes.to_vec())
 }

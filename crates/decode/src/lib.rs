@@ -30,7 +30,7 @@ mod learned;
 mod limits;
 mod linear;
 mod matched;
-mod places;
+mod positions;
 mod probabilities;
 mod registration;
 mod resample;
@@ -48,13 +48,13 @@ pub use decoder::Decoder;
 pub use demap::Demapper;
 pub use error::DecodeError;
 pub use fit::{LinearFit, Refit};
-pub use flat::Flat;
+pub use flat::FlatImages;
 pub use frame::{GUARD, SectorFrame};
-pub use front::{Front, registered};
+pub use front::{FrontEnd, registered};
 #[cfg(feature = "learned")]
 pub use learned::{
-    Card, Device, Engine, EngineChoice, Following, Learned, Logits, MODEL_FORMAT, Model, ModelId,
-    Models, Tile,
+    Card, Device, Engine, EngineChoice, Learned, Logits, MODEL_FORMAT, Model, ModelId,
+    ModelRegistry, ReloadingDecoder, Tile,
 };
 pub use linear::Linear;
 pub use matched::Matched;
@@ -63,7 +63,9 @@ pub use registration::Displacement;
 #[cfg(feature = "learned")]
 pub use resample::Range;
 pub use score::{Score, Scores};
-pub use soft::{About, Drawn, Interval, OutcomeReader, SoftChannel, SoftFit, SoftStatistics};
+pub use soft::{
+    DrawResult, Interval, OutcomeReader, Provenance, SoftChannel, SoftFit, SoftStatistics,
+};
 pub use soft_reader::SoftReader;
 pub use standard::standard_linear;
 #[cfg(feature = "learned")]

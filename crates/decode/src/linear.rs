@@ -21,19 +21,19 @@ use serde::{Deserialize, Serialize};
 use self::bank::Bank;
 use self::kernel::{Kernel, Windows};
 use crate::cubic::cubic;
-use crate::decoder::refused;
-use crate::front::Front;
-use crate::places::{Places, Run, Window};
-use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, SymbolProbabilities};
+use crate::decoder::demapper_error;
+use crate::front::FrontEnd;
+use crate::positions::{Run, VoxelPositions, Window};
+use crate::{DecodeError, Decoder, Demapper, Displacement, FlatImages, SymbolProbabilities};
 
 /// Pixels on each side of the center of a window.
-pub(crate) const BESIDE: usize = 6;
+pub(crate) const HALF_WINDOW: usize = 6;
 
 /// Side of a window in pixels.
-pub(crate) const WINDOW: usize = 2 * BESIDE + 1;
+pub(crate) const WINDOW: usize = 2 * HALF_WINDOW + 1;
 
 /// Side of a window that may lie between pixels.
-const WIDE: usize = WINDOW + 3;
+const WIDE_WINDOW: usize = WINDOW + 3;
 
 /// Fractions per pixel.
 const FRACTIONS: usize = 8;
@@ -59,15 +59,15 @@ pub struct Linear {
     is_registered: bool,
     taps: Taps,
     bank: Bank,
-    front: Front,
-    memory: Memory,
+    front: FrontEnd,
+    scratch: Scratch,
     /// Converts estimates to probabilities.
     pub demapper: Demapper,
 }
 
 /// Buffers that are reused from sector to sector.
 #[derive(Clone, Debug, Default)]
-struct Memory {
+struct Scratch {
     estimates: Vec<[f32; 2]>,
     blocks: Vec<f32>,
 }
@@ -89,8 +89,8 @@ impl Linear {
         demapper: Demapper,
     ) -> Self {
         let bank = Bank::new(&taps);
-        let (front, memory) = (Front::default(), Memory::default());
-        Self { medium, per_pitch, is_registered, taps, bank, front, memory, demapper }
+        let (front, scratch) = (FrontEnd::default(), Scratch::default());
+        Self { medium, per_pitch, is_registered, taps, bank, front, scratch, demapper }
     }
 
     /// Returns a copy with other taps.
@@ -107,19 +107,19 @@ impl Linear {
     }
 
     /// Flattens the images of a sector into `front`, and finds its voxels.
-    pub(crate) fn look(
+    pub(crate) fn preprocess(
         &self,
-        front: &mut Front,
+        front: &mut FrontEnd,
         images: &SectorImages,
         shape: SectorShape,
     ) -> Result<Displacement, DecodeError> {
-        front.look(images, shape, self.medium, self.per_pitch, self.is_registered)
+        front.preprocess(images, shape, self.medium, self.per_pitch, self.is_registered)
     }
 
     /// Estimates each voxel.
     pub(crate) fn estimates(
         &self,
-        flat: &Flat,
+        flat: &FlatImages,
         displacement: &Displacement,
         shape: SectorShape,
     ) -> Vec<[f32; 2]> {
@@ -131,21 +131,23 @@ impl Linear {
     /// Estimates each voxel, in an existing buffer.
     fn estimate(
         &self,
-        flat: &Flat,
+        flat: &FlatImages,
         displacement: &Displacement,
         shape: SectorShape,
         estimates: &mut Vec<[f32; 2]>,
     ) {
         estimates.resize(shape.voxels(), [0.0; 2]);
-        let mut places = Places::<FRACTIONS>::default();
-        let window = Window { anchor: flat.per_pitch / 2, before: BESIDE + 1, side: WIDE };
+        let mut positions = VoxelPositions::<FRACTIONS>::default();
+        let window =
+            Window { anchor: flat.per_pitch / 2, before: HALF_WINDOW + 1, side: WIDE_WINDOW };
         let mut sums = vec![[0; 2]; shape.columns()];
         let kernel = Kernel::current();
         for (row, line) in estimates.chunks_exact_mut(shape.columns()).enumerate() {
-            places.set(displacement, row);
+            positions.set(displacement, row);
             let mut column = 0;
             while column < line.len() {
-                let Run { count, first: [top, left], fraction } = places.run(flat, column, window);
+                let Run { count, first: [top, left], fraction } =
+                    positions.run(flat, column, window);
                 let windows = Windows {
                     pixels: &flat.values[top * flat.columns + left..],
                     row: flat.columns,
@@ -167,14 +169,14 @@ impl Linear {
         shape: SectorShape,
         make: impl FnOnce(&Self, &[[f32; 2]], &mut Vec<f32>) -> Result<T, DecodeError>,
     ) -> Result<T, DecodeError> {
-        let (mut front, mut memory) =
-            (std::mem::take(&mut self.front), std::mem::take(&mut self.memory));
-        let made = self.look(&mut front, images, shape).and_then(|displacement| {
-            let Memory { estimates, blocks } = &mut memory;
+        let (mut front, mut scratch) =
+            (std::mem::take(&mut self.front), std::mem::take(&mut self.scratch));
+        let made = self.preprocess(&mut front, images, shape).and_then(|displacement| {
+            let Scratch { estimates, blocks } = &mut scratch;
             self.estimate(&front.flat, &displacement, shape, estimates);
             make(self, estimates, blocks)
         });
-        (self.front, self.memory) = (front, memory);
+        (self.front, self.scratch) = (front, scratch);
         made
     }
 }
@@ -241,7 +243,7 @@ impl Decoder for Linear {
     ) -> Result<(), DecodeError> {
         self.with_estimates(images, shape, |own, estimates, blocks| {
             soft.resize(estimates.len() * usize::from(own.medium.bits()), 0);
-            own.demapper.soft_bits(estimates, demapper, blocks, soft).map_err(refused)
+            own.demapper.soft_bits(estimates, demapper, blocks, soft).map_err(demapper_error)
         })
     }
 }

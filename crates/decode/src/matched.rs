@@ -7,7 +7,7 @@ use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::{Plane, blur};
 
 use crate::decoder::check;
-use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, SymbolProbabilities};
+use crate::{DecodeError, Decoder, Demapper, Displacement, FlatImages, SymbolProbabilities};
 
 /// Blur before sampling, in pixels.
 const SMOOTH_PIXELS: f32 = 0.45;
@@ -50,11 +50,11 @@ impl Matched {
         shape: SectorShape,
     ) -> Result<Vec<[f32; 2]>, DecodeError> {
         check(images, shape, self.medium.images(), self.per_pitch)?;
-        let flat = Flat::new(images, self.per_pitch);
+        let flat = FlatImages::new(images, self.per_pitch);
         let displacement = if self.is_registered {
             Displacement::find(&flat, shape)
         } else {
-            Displacement::none(shape)
+            Displacement::zero(shape)
         };
         let smooth = flat.field().map(|plane| blur(&plane, SMOOTH_PIXELS));
         let mut estimates = Vec::with_capacity(shape.voxels());
@@ -62,8 +62,8 @@ impl Matched {
         for row in 0..shape.rows() {
             for column in 0..shape.columns() {
                 let at = [row, column].map(|voxel| voxel * self.per_pitch + middle);
-                let by = displacement.at(row, column);
-                estimates.push([0, 1].map(|part| bilinear(&smooth[part], at, by)));
+                let shift = displacement.at(row, column);
+                estimates.push([0, 1].map(|part| bilinear(&smooth[part], at, shift)));
             }
         }
         // Normalize: the brightness differs from drive to drive.
@@ -94,12 +94,12 @@ impl Decoder for Matched {
 
 /// Interpolates a plane at a pixel displaced by a fraction; borders repeat.
 fn bilinear(plane: &Plane, [row, column]: [usize; 2], [down, right]: [f32; 2]) -> f32 {
-    let split = |at: usize, by: f32, len: usize| {
-        let whole = by.floor();
+    let split = |at: usize, shift: f32, len: usize| {
+        let whole = shift.floor();
         #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
         let first = at.cast_signed() + whole as isize;
         let inside = |at: isize| at.clamp(0, len.cast_signed() - 1).cast_unsigned();
-        (inside(first), inside(first + 1), by - whole)
+        (inside(first), inside(first + 1), shift - whole)
     };
     let (above, below, fy) = split(row, down, plane.rows);
     let (left, right, fx) = split(column, right, plane.columns);

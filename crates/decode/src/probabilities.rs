@@ -5,7 +5,7 @@
 //! learned decoder's time. They were slowest where a decoder is sure; denormal numbers are a likely
 //! cause, but this is not proven.
 
-use fulgurite_glass::numeric::{LANES, exp_negative, ln, vectorized};
+use fulgurite_glass::numeric::{LANES, dispatch_simd, exp_negative, ln};
 
 /// Natural logarithms of the probabilities of each symbol, voxel by voxel. They are normalized: the
 /// exponentials of a voxel add to 1.
@@ -32,7 +32,7 @@ impl SymbolProbabilities {
     }
 
     /// Wraps logarithms that are already normalized.
-    pub(crate) fn of_normalized(symbols: usize, logarithms: Vec<f32>) -> Self {
+    pub(crate) fn from_normalized(symbols: usize, logarithms: Vec<f32>) -> Self {
         assert_eq!(logarithms.len() % symbols, 0, "a whole count of voxels");
         Self { symbols, logarithms }
     }
@@ -90,24 +90,24 @@ pub(crate) type Block<const SYMBOLS: usize> = [[f32; LANES]; SYMBOLS];
 /// Normalizes each voxel of a block: the exponentials add to 1.
 #[inline(always)]
 fn normalize<const SYMBOLS: usize>(block: &mut Block<SYMBOLS>) {
-    let mut most = [f32::NEG_INFINITY; LANES];
+    let mut max = [f32::NEG_INFINITY; LANES];
     for values in &*block {
         for lane in 0..LANES {
-            most[lane] = most[lane].max(values[lane]);
+            max[lane] = max[lane].max(values[lane]);
         }
     }
     let mut sums = [0.0f32; LANES];
     for values in &*block {
         for lane in 0..LANES {
-            sums[lane] += exp_negative(most[lane] - values[lane]);
+            sums[lane] += exp_negative(max[lane] - values[lane]);
         }
     }
     for lane in 0..LANES {
-        most[lane] += ln(sums[lane]);
+        max[lane] += ln(sums[lane]);
     }
     for values in block {
         for lane in 0..LANES {
-            values[lane] -= most[lane];
+            values[lane] -= max[lane];
         }
     }
 }
@@ -136,7 +136,7 @@ fn store<const SYMBOLS: usize>(block: &Block<SYMBOLS>, out: &mut [[f32; SYMBOLS]
 
 fn normalize_all<const SYMBOLS: usize>(logarithms: &mut [f32]) {
     let (blocks, rest) = logarithms.as_chunks_mut::<SYMBOLS>().0.as_chunks_mut::<LANES>();
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || {
             for voxels in blocks {
@@ -155,9 +155,9 @@ fn normalize_all<const SYMBOLS: usize>(logarithms: &mut [f32]) {
 
 /// Normalizes one voxel, with any alphabet, by the same sums.
 fn normalize_one(voxel: &mut [f32]) {
-    let most = voxel.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f32 = voxel.iter().map(|value| exp_negative(most - value)).sum();
-    let shift = most + ln(sum);
+    let max = voxel.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f32 = voxel.iter().map(|value| exp_negative(max - value)).sum();
+    let shift = max + ln(sum);
     for value in voxel {
         *value -= shift;
     }
@@ -192,12 +192,12 @@ mod tests {
                 let found = SymbolProbabilities::normalized(symbols, drawn.clone());
                 for (index, own) in drawn.chunks(symbols).enumerate() {
                     let own: Vec<f64> = own.iter().map(|value| f64::from(*value)).collect();
-                    let most = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                    let sum: f64 = own.iter().map(|value| (value - most).exp()).sum();
+                    let max = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    let sum: f64 = own.iter().map(|value| (value - max).exp()).sum();
                     for (value, found) in own.iter().zip(found.voxel(index)) {
-                        let exact = value - most - sum.ln();
+                        let exact = value - max - sum.ln();
                         let error = (exact - f64::from(*found)).abs();
-                        let most_error = 1e-6 + 2e-7 * (most.abs() + exact.abs());
+                        let most_error = 1e-6 + 2e-7 * (max.abs() + exact.abs());
                         assert!(error < most_error, "{symbols} symbols: {exact} is {found}");
                     }
                 }

@@ -13,7 +13,7 @@
 use fulgurite_glass::channel::SectorShape;
 use fulgurite_glass::numeric::{Plane, blur, sincos_turns};
 
-use crate::Flat;
+use crate::FlatImages;
 use crate::tones::BLOCK;
 
 /// Coarse search step of slopes, in pixels from the center of a sector to its border.
@@ -25,33 +25,33 @@ const FINE_PIXELS: f32 = 0.05;
 const FINE_STEPS: i8 = 3;
 
 /// Blur over neighboring blocks, in blocks.
-const HELP_BLOCKS: f32 = 1.5;
+const BLUR_BLOCKS: f32 = 1.5;
 
 /// The displacement of each voxel's center from its nominal position, in pixels.
 #[derive(Clone, Debug)]
 pub struct Displacement {
     /// Vertical and horizontal.
-    pub(crate) by: [Plane; 2],
+    pub(crate) shift: [Plane; 2],
 }
 
 impl Displacement {
     /// Returns zero displacement.
     #[must_use]
-    pub fn none(shape: SectorShape) -> Self {
-        Self { by: [0, 1].map(|_| Plane::new(shape.rows(), shape.columns())) }
+    pub fn zero(shape: SectorShape) -> Self {
+        Self { shift: [0, 1].map(|_| Plane::new(shape.rows(), shape.columns())) }
     }
 
     /// Finds the voxels of a sector.
     #[must_use]
-    pub fn find(flat: &Flat, shape: SectorShape) -> Self {
+    pub fn find(flat: &FlatImages, shape: SectorShape) -> Self {
         let shifts = flat.tones.by_axis().map(|tone| shift(tone, flat.per_pitch));
-        Self { by: shifts.map(|plane| between_blocks(&plane, shape)) }
+        Self { shift: shifts.map(|plane| interpolate_blocks(&plane, shape)) }
     }
 
     /// Returns the vertical and horizontal displacement of one voxel.
     #[must_use]
     pub fn at(&self, row: usize, column: usize) -> [f32; 2] {
-        [self.by[0].row(row)[column], self.by[1].row(row)[column]]
+        [self.shift[0].row(row)[column], self.shift[1].row(row)[column]]
     }
 }
 
@@ -63,7 +63,7 @@ impl Displacement {
 fn shift(tone: [Plane; 2], per_pitch: usize) -> Plane {
     #[expect(clippy::cast_precision_loss, reason = "at most 4")]
     let pitch = per_pitch as f32;
-    let trend = Trend::of(&tone, pitch);
+    let trend = Trend::fit(&tone, pitch);
     let [mut real, mut imaginary] = tone;
     let mut shifts = Plane::new(real.rows, real.columns);
     for row in 0..shifts.rows {
@@ -75,7 +75,7 @@ fn shift(tone: [Plane; 2], per_pitch: usize) -> Plane {
             (*re, *im) = (*re * cos - *im * sin, *re * sin + *im * cos);
         }
     }
-    let [real, imaginary] = [real, imaginary].map(|plane| blur(&plane, HELP_BLOCKS));
+    let [real, imaginary] = [real, imaginary].map(|plane| blur(&plane, BLUR_BLOCKS));
     for ((shift, re), im) in shifts.values.iter_mut().zip(&real.values).zip(&imaginary.values) {
         *shift -= im.atan2(*re) / std::f32::consts::TAU * pitch;
     }
@@ -93,16 +93,16 @@ struct Trend {
 
 impl Trend {
     /// Finds the trend at which the tones of all blocks add up best.
-    fn of(tone: &[Plane; 2], pitch: f32) -> Self {
+    fn fit(tone: &[Plane; 2], pitch: f32) -> Self {
         let mut best = (0.0, Self::default());
         for (step, steps) in [(COARSE_PIXELS, COARSE_STEPS), (FINE_PIXELS, FINE_STEPS)] {
             let [down, right] = best.1.slopes;
             for across in -steps..=steps {
                 let right = right + step * f32::from(across);
-                let rows = turned(tone, right / pitch);
+                let rows = row_phasor_sums(tone, right / pitch);
                 for along in -steps..=steps {
                     let down = down + step * f32::from(along);
-                    let [re, im] = sum_turned(&rows, down / pitch);
+                    let [re, im] = phasor_sum(&rows, down / pitch);
                     let power = re * re + im * im;
                     if power > best.0 {
                         let offset = -im.atan2(re) / std::f32::consts::TAU * pitch;
@@ -128,7 +128,7 @@ fn place(block: usize, blocks: usize) -> f32 {
 }
 
 /// Sums each row of blocks, with each block's phase rotated in proportion to its position.
-fn turned(tone: &[Plane; 2], turns: f32) -> Vec<[f32; 2]> {
+fn row_phasor_sums(tone: &[Plane; 2], turns: f32) -> Vec<[f32; 2]> {
     let [real, imaginary] = tone;
     let factors: Vec<(f32, f32)> =
         (0..real.columns).map(|column| sincos_turns(turns * place(column, real.columns))).collect();
@@ -145,7 +145,7 @@ fn turned(tone: &[Plane; 2], turns: f32) -> Vec<[f32; 2]> {
 }
 
 /// Sums rows of blocks, with each row's phase rotated in proportion to its position.
-fn sum_turned(rows: &[[f32; 2]], turns: f32) -> [f32; 2] {
+fn phasor_sum(rows: &[[f32; 2]], turns: f32) -> [f32; 2] {
     let mut sum = [0.0; 2];
     for (row, [re, im]) in rows.iter().enumerate() {
         let (sin, cos) = sincos_turns(turns * place(row, rows.len()));
@@ -156,7 +156,7 @@ fn sum_turned(rows: &[[f32; 2]], turns: f32) -> [f32; 2] {
 }
 
 /// Interpolates linearly from blocks to voxels; constant beyond the centers of the outer blocks.
-fn between_blocks(blocks: &Plane, shape: SectorShape) -> Plane {
+fn interpolate_blocks(blocks: &Plane, shape: SectorShape) -> Plane {
     let mut out = Plane::new(shape.rows(), shape.columns());
     let split = |voxel: usize, blocks: usize| {
         #[expect(clippy::cast_precision_loss, reason = "thousands")]

@@ -10,12 +10,12 @@
 use fulgurite_glass::channel::SectorShape;
 #[cfg(feature = "learned")]
 use fulgurite_glass::numeric::to_u16;
-use fulgurite_glass::numeric::{Plane, vectorized};
+use fulgurite_glass::numeric::{Plane, dispatch_simd};
 
 use crate::cubic::cubic;
 use crate::flat::{MEAN, STATES, STEPS};
-use crate::places::{Places, Run, Window};
-use crate::{Displacement, Flat};
+use crate::positions::{Run, VoxelPositions, Window};
+use crate::{Displacement, FlatImages};
 
 /// Fractions per pixel.
 const FRACTIONS: usize = 32;
@@ -44,7 +44,7 @@ pub(crate) struct Pixels {
 
 /// Shifts each voxel of flat images to its nominal position; `out` becomes one plane per image.
 pub(crate) fn planes(
-    flat: &Flat,
+    flat: &FlatImages,
     displacement: &Displacement,
     shape: SectorShape,
     out: &mut Vec<Plane>,
@@ -56,7 +56,7 @@ pub(crate) fn planes(
     let (mean, step) = (f32::from(MEAN), 1.0 / STEPS);
     rows(flat, displacement, shape, |row, moved| {
         for (image, plane) in out.iter_mut().enumerate() {
-            vectorized(
+            dispatch_simd(
                 #[inline(always)]
                 || {
                     for (value, pixel) in plane.row_mut(row).iter_mut().zip(moved) {
@@ -71,7 +71,7 @@ pub(crate) fn planes(
 /// Like `planes`, but quantized to bytes of a range.
 #[cfg(feature = "learned")]
 pub(crate) fn bytes(
-    flat: &Flat,
+    flat: &FlatImages,
     displacement: &Displacement,
     shape: SectorShape,
     range: Range,
@@ -84,7 +84,7 @@ pub(crate) fn bytes(
     let zero = f32::from(range.zero) - f32::from(MEAN) * scale;
     rows(flat, displacement, shape, |row, moved| {
         let line = &mut out.values[row * out.columns..][..out.columns];
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || {
                 let bytes = line.as_flattened_mut().iter_mut();
@@ -105,7 +105,7 @@ pub(crate) fn nearest_byte(value: f32) -> u8 {
 
 /// Shifts voxels, and passes on the rows of pixels one by one, in steps of a byte.
 fn rows(
-    flat: &Flat,
+    flat: &FlatImages,
     displacement: &Displacement,
     shape: SectorShape,
     mut put: impl FnMut(usize, &[[f32; STATES]]),
@@ -114,19 +114,19 @@ fn rows(
     let window = Window { anchor: 0, before: 1, side: pitch + TAPS - 1 };
     let weights: Vec<[f32; TAPS]> = (0..FRACTIONS).map(fraction_weights).collect();
     let width = shape.columns() * pitch;
-    let mut places = Places::<FRACTIONS>::default();
+    let mut positions = VoxelPositions::<FRACTIONS>::default();
     let mut strip = vec![[0.0; STATES]; pitch * width];
     let mut line = vec![0.0; (width + TAPS - 1) * STATES];
     for row in 0..shape.rows() {
-        places.set(displacement, row);
+        positions.set(displacement, row);
         let mut column = 0;
         while column < shape.columns() {
-            let Run { count, first: [top, left], fraction } = places.run(flat, column, window);
+            let Run { count, first: [top, left], fraction } = positions.run(flat, column, window);
             let [down, right] = fraction.map(|fraction| weights[fraction]);
             for y in 0..pitch {
                 let from = (top + y) * flat.columns + left;
                 let to = &mut strip[y * width + column * pitch..][..count * pitch];
-                vectorized(
+                dispatch_simd(
                     #[inline(always)]
                     || pixel_row(&flat.values[from..], flat.columns, [down, right], &mut line, to),
                 );

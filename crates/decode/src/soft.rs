@@ -18,7 +18,7 @@
 mod outcomes;
 
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_codes::symbols::{Demapper, Method};
+use fulgurite_codes::symbols::{DemapMethod, Demapper};
 use fulgurite_glass::channel::{Medium, SectorShape, Shares};
 use fulgurite_units::{RandomStream, Seed};
 use serde::{Deserialize, Serialize};
@@ -30,10 +30,10 @@ use crate::frame::{SOFT_SCALE, alphabet, split_mix};
 use crate::{DecodeError, GUARD, Score, SymbolProbabilities};
 
 /// Sure voxels kept per bin.
-const SURE_KEPT: usize = 256;
+const SURE_MAX: usize = 256;
 
 /// Other voxels kept per bin, at evenly spaced ranks of their probabilities.
-const UNSURE_KEPT: usize = 2048;
+const UNSURE_MAX: usize = 2048;
 
 /// A voxel is sure when its true symbol has at least this probability.
 const SURE: f32 = 0.999;
@@ -45,7 +45,7 @@ const STEPS: f32 = 8.0;
 const FORMAT: &str = "fulgurite soft statistics 2";
 
 /// Returns the bins' upper ends, as shares of sectors: finer towards the worst.
-fn edges() -> Vec<f64> {
+fn bin_edges() -> Vec<f64> {
     let tail = (5..=13).rev().map(|power| 0.5f64.powi(power));
     tail.chain((1..=16).map(|part| f64::from(part) / 16.0)).collect()
 }
@@ -147,12 +147,12 @@ impl SoftFit {
         let mut steps = [u8::MAX; 8];
         for (offset, step) in steps.iter_mut().enumerate().take(count) {
             let symbol =
-                if is_alike(self.medium) { (usize::from(own) + offset) % count } else { offset };
+                if is_circular(self.medium) { (usize::from(own) + offset) % count } else { offset };
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
             let value = (-logarithms[symbol] * STEPS).round().clamp(0.0, 255.0) as u8;
             *step = value;
         }
-        (steps, if is_alike(self.medium) { 0 } else { own })
+        (steps, if is_circular(self.medium) { 0 } else { own })
     }
 
     /// Returns the bins of all sectors, the worst first.
@@ -161,7 +161,7 @@ impl SoftFit {
         let count = self.sectors.len();
         let mut bins: Vec<Bin> = Vec::new();
         let mut from = 0;
-        for until in edges() {
+        for until in bin_edges() {
             #[expect(
                 clippy::cast_precision_loss,
                 clippy::cast_possible_truncation,
@@ -182,14 +182,15 @@ impl SoftFit {
     ///
     /// # Errors
     /// [`DecodeError::Fit`] when there were fewer than 32 sectors.
-    pub fn finish(mut self, about: About) -> Result<SoftStatistics, DecodeError> {
+    pub fn finish(mut self, about: Provenance) -> Result<SoftStatistics, DecodeError> {
         let sectors = self.sectors.len();
         if sectors < 32 {
             let reason = format!("{sectors} sectors do not tell their spread; 32 are needed");
             return Err(DecodeError::Fit { reason });
         }
         let bins = self.bins();
-        let About { preset, decoder, seed, side, shares, measured, rate, sector_bytes } = about;
+        let Provenance { preset, decoder, seed, side, shares, measured, rate, sector_bytes } =
+            about;
         let [symbol_error_rate, information, failure_rate] = measured;
         let mut statistics = SoftStatistics {
             format: FORMAT.to_owned(),
@@ -213,7 +214,7 @@ impl SoftFit {
 
 /// The provenance of statistics.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct Provenance {
     /// Preset of the channel.
     pub preset: String,
     /// The decoder.
@@ -233,23 +234,24 @@ pub struct About {
 }
 
 /// Returns whether a medium's symbols are equivalent: on a circle, none is the first.
-const fn is_alike(medium: Medium) -> bool {
+const fn is_circular(medium: Medium) -> bool {
     matches!(medium, Medium::Birefringent)
 }
 
 impl Bin {
     fn of(medium: Medium, until: f64, mut voxels: Vec<Voxel>) -> Self {
-        let own = |voxel: &Voxel| voxel.0[usize::from(if is_alike(medium) { 0 } else { voxel.1 })];
+        let own =
+            |voxel: &Voxel| voxel.0[usize::from(if is_circular(medium) { 0 } else { voxel.1 })];
         // A total order: the ranks do not depend on the order of the sectors.
         voxels.sort_by(|a, b| own(b).cmp(&own(a)).then_with(|| b.cmp(a)));
         let limit = -SURE.ln() * STEPS;
         let first_sure = voxels.partition_point(|voxel| f32::from(own(voxel)) > limit);
         let (unsure, sure) = voxels.split_at(first_sure);
-        let picked = |from: &[Voxel], most: usize| -> Vec<Voxel> {
-            let count = most.min(from.len());
+        let pick_ranks = |from: &[Voxel], max: usize| -> Vec<Voxel> {
+            let count = max.min(from.len());
             (0..count).map(|i| from[(2 * i + 1) * from.len() / (2 * count)]).collect()
         };
-        let (unsure_kept, sure_kept) = (picked(unsure, UNSURE_KEPT), picked(sure, SURE_KEPT));
+        let (unsure_kept, sure_kept) = (pick_ranks(unsure, UNSURE_MAX), pick_ranks(sure, SURE_MAX));
         #[expect(clippy::cast_precision_loss, reason = "a share of a count")]
         let share = unsure.len() as f64 / voxels.len().max(1) as f64;
         let symbols = usize::from(medium.symbols());
@@ -259,19 +261,19 @@ impl Bin {
             unsure: share,
             voxels: kept().flat_map(|(steps, _)| steps[..symbols].to_vec()).collect(),
             unsure_voxels: unsure_kept.len(),
-            symbols: if is_alike(medium) { Vec::new() } else { kept().map(|v| v.1).collect() },
+            symbols: if is_circular(medium) { Vec::new() } else { kept().map(|v| v.1).collect() },
         }
     }
 
     fn check(&self, medium: Medium) -> Result<(), DecodeError> {
         let count = self.voxels.len() / usize::from(medium.symbols());
-        let has_symbols = is_alike(medium) || self.symbols.len() == count;
+        let has_symbols = is_circular(medium) || self.symbols.len() == count;
         let is_whole = self.voxels.len().is_multiple_of(usize::from(medium.symbols())) && count > 0;
         let is_share = (0.0..=1.0).contains(&self.unsure);
-        let are_there = self.unsure_voxels <= count
+        let is_consistent = self.unsure_voxels <= count
             && (self.unsure_voxels > 0 || self.unsure == 0.0)
             && (self.unsure_voxels < count || self.unsure >= 1.0);
-        if has_symbols && is_whole && is_share && are_there {
+        if has_symbols && is_whole && is_share && is_consistent {
             return Ok(());
         }
         Err(DecodeError::Fit { reason: "a bin of the statistics is not whole".to_owned() })
@@ -296,8 +298,8 @@ impl SoftStatistics {
         for bin in &statistics.bins {
             bin.check(statistics.medium)?;
         }
-        let are_whole = statistics.outcomes.iter().all(Outcomes::are_whole);
-        if !are_whole || statistics.outcomes.len() != statistics.bins.len() {
+        let is_complete = statistics.outcomes.iter().all(Outcomes::is_complete);
+        if !is_complete || statistics.outcomes.len() != statistics.bins.len() {
             return Err(refuse("the outcomes of sectors are not whole".to_owned()));
         }
         Ok(statistics)
@@ -355,7 +357,7 @@ struct SoftVoxel {
 
 /// The result of drawing a sector.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drawn {
+pub struct DrawResult {
     /// Share of symbols that are not the likeliest.
     pub symbol_error_rate: f64,
     /// Mutual information in bits a voxel.
@@ -371,17 +373,18 @@ impl SoftChannel {
         let medium = statistics.medium;
         let (symbols, bits) = (usize::from(medium.symbols()), usize::from(medium.bits()));
         let labels = alphabet(medium);
-        let demapper = Demapper::new(&labels, Method::MaxLog, SOFT_SCALE)
+        let demapper = Demapper::new(&labels, DemapMethod::MaxLog, SOFT_SCALE)
             .map_err(|error| DecodeError::Fit { reason: error.to_string() })?;
         let table = |bin: &Bin, own: usize| {
             let entries = bin.voxels.chunks_exact(symbols).enumerate();
             let of_own =
-                entries.filter(|(i, _)| is_alike(medium) || usize::from(bin.symbols[*i]) == own);
+                entries.filter(|(i, _)| is_circular(medium) || usize::from(bin.symbols[*i]) == own);
             let (mut unsure, mut sure) = (Vec::new(), Vec::new());
             for (i, steps) in of_own {
                 let mut logarithms = vec![0.0; symbols];
                 for (offset, step) in steps.iter().enumerate() {
-                    let symbol = if is_alike(medium) { (own + offset) % symbols } else { offset };
+                    let symbol =
+                        if is_circular(medium) { (own + offset) % symbols } else { offset };
                     logarithms[symbol] = -f32::from(*step) / STEPS;
                 }
                 let mut soft = [0; 3];
@@ -421,7 +424,7 @@ impl SoftChannel {
         let quality = part(self.shares.drive, drive, b"soft quality")
             + part(self.shares.platter, platter, b"soft quality")
             + part(own, read, b"soft quality");
-        below(quality)
+        normal_cdf(quality)
     }
 
     /// Returns the bin of a quality.
@@ -433,7 +436,13 @@ impl SoftChannel {
     ///
     /// # Panics
     /// When a symbol is not of the medium.
-    pub fn draw(&self, quality: f64, symbols: &[u8], seed: &Seed, soft: &mut Vec<i8>) -> Drawn {
+    pub fn draw(
+        &self,
+        quality: f64,
+        symbols: &[u8],
+        seed: &Seed,
+        soft: &mut Vec<i8>,
+    ) -> DrawResult {
         let bin = &self.bins[self.bin(quality)];
         let mut state = seed.child(b"soft voxels").stream().next_u64();
         soft.clear();
@@ -445,8 +454,8 @@ impl SoftChannel {
                 let table = &bin.tables[usize::from(*own) % self.symbols];
                 let draw = split_mix(&mut state);
                 #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-                let (which, rank) = (draw as u32, (draw >> 32) as u32);
-                let from = if which < bin.unsure_below { &table.unsure } else { &table.sure };
+                let (selector, rank) = (draw as u32, (draw >> 32) as u32);
+                let from = if selector < bin.unsure_below { &table.unsure } else { &table.sure };
                 // Multiply and shift instead of a division.
                 let rank = (u64::from(rank) * from.len() as u64) >> 32;
                 let voxel = from[usize::try_from(rank).unwrap_or(0)];
@@ -458,7 +467,7 @@ impl SoftChannel {
         }
         #[expect(clippy::cast_precision_loss, reason = "counts of voxels")]
         let (wrong, all) = (wrong as f64, symbols.len().max(1) as f64);
-        Drawn { symbol_error_rate: wrong / all, information: information / all }
+        DrawResult { symbol_error_rate: wrong / all, information: information / all }
     }
 }
 
@@ -490,7 +499,7 @@ fn normal(stream: &mut RandomStream) -> f64 {
 
 /// Returns the standard normal distribution function (Abramowitz and Stegun 26.2.17: within
 /// 7.5e-8).
-fn below(x: f64) -> f64 {
+fn normal_cdf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
     let poly = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
     let sum = poly.iter().rev().fold(0.0, |sum, factor| (sum + factor) * t);

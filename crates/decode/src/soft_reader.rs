@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::sector::Report;
-use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_glass::{SectorExtent, SectorReading};
 use fulgurite_units::Seed;
 
-use crate::voxels::{margin, place_seeds};
-use crate::{DecodeError, Drawn, SectorFrame, SoftChannel, SoftStatistics};
+use crate::voxels::{margin, sector_seeds};
+use crate::{DecodeError, DrawResult, SectorFrame, SoftChannel, SoftStatistics};
 
 /// Reads sectors by drawing the output of a decoder.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl SoftReader {
     /// When the sectors' size does not fit the medium.
     pub fn read(
         &mut self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         drive: u32,
         read: u64,
@@ -61,8 +61,8 @@ impl SoftReader {
         let mut readings = Vec::with_capacity(bytes.len() / at.sector_bytes);
         for (number, image) in bytes.chunks_exact_mut(at.sector_bytes).enumerate() {
             let mut reading = SectorReading::Lost;
-            for again in 0..self.reads_max.max(1) {
-                let (_, report, bytes) = self.sector(at, number, image, drive, read, again)?;
+            for attempt in 0..self.reads_max.max(1) {
+                let (_, report, bytes) = self.sector(at, number, image, drive, read, attempt)?;
                 if let Some(bytes) = bytes {
                     image.copy_from_slice(&bytes);
                     reading = SectorReading::Read { margin: Some(margin(&report)) };
@@ -80,22 +80,22 @@ impl SoftReader {
     /// When the sector's size does not fit the medium.
     pub fn sector(
         &mut self,
-        at: SectorsAt,
+        at: SectorExtent,
         number: usize,
         image: &[u8],
         drive: u32,
         read: u64,
-        again: u8,
-    ) -> Result<(Drawn, Report, Option<Vec<u8>>), DecodeError> {
+        attempt: u8,
+    ) -> Result<(DrawResult, Report, Option<Vec<u8>>), DecodeError> {
         if self.frame.as_ref().is_none_or(|frame| frame.bytes() != at.sector_bytes) {
             self.frame = Some(SectorFrame::new(self.medium, self.rate, at.sector_bytes)?);
         }
         let frame = self.frame.as_mut().unwrap_or_else(|| unreachable!("it was just made"));
-        let seeds = place_seeds(&self.seed, at, number, drive, read, again);
+        let seeds = sector_seeds(&self.seed, at, number, drive, read, attempt);
         let quality = self.channel.quality(&seeds.drive, &seeds.platter, &seeds.read);
         let symbols = frame.coded_symbols(image, at.number(number))?;
         let drawn = self.channel.draw(quality, symbols, &seeds.read, &mut self.soft);
-        let (report, bytes) = frame.bytes_of_soft(&self.soft, at.number(number))?;
+        let (report, bytes) = frame.decode_coded_soft_bits(&self.soft, at.number(number))?;
         Ok((drawn, report, bytes.map(<[u8]>::to_vec)))
     }
 }

@@ -9,17 +9,17 @@ use fulgurite_glass::channel::{
 use fulgurite_units::Seed;
 
 use crate::{
-    DecodeError, Decoder, Demapper, Displacement, Flat, Front, LinearFit, Matched, Score, Scores,
-    SymbolProbabilities, registered,
+    DecodeError, Decoder, Demapper, Displacement, FlatImages, FrontEnd, LinearFit, Matched, Score,
+    Scores, SymbolProbabilities, registered,
 };
 
-pub(crate) type Known = (SectorImages, Vec<u8>);
+pub(crate) type LabeledSector = (SectorImages, Vec<u8>);
 
 pub(crate) fn shape(side: u16) -> SectorShape {
     SectorShape::new(side, side).unwrap()
 }
 
-pub(crate) fn sector(channel: &Channel, shape: SectorShape, number: u64) -> Known {
+pub(crate) fn sector(channel: &Channel, shape: SectorShape, number: u64) -> LabeledSector {
     let seed = Seed::new(number);
     let mut stream = seed.child(b"symbols").stream();
     let most = u64::from(channel.medium.symbols());
@@ -34,12 +34,18 @@ pub(crate) fn sector(channel: &Channel, shape: SectorShape, number: u64) -> Know
     (head.read(&written, &neighbors, &seeds, &ReadFaults::default()), own)
 }
 
-pub(crate) fn known(sectors: &[Known]) -> impl Iterator<Item = (&SectorImages, &[u8])> + Clone {
+pub(crate) fn known(
+    sectors: &[LabeledSector],
+) -> impl Iterator<Item = (&SectorImages, &[u8])> + Clone {
     sectors.iter().map(|(images, symbols)| (images, &symbols[..]))
 }
 
-pub(crate) fn scores(channel: &Channel, decoder: &mut dyn Decoder, test: &[Known]) -> Scores {
-    let score = |(images, symbols): &Known| {
+pub(crate) fn scores(
+    channel: &Channel,
+    decoder: &mut dyn Decoder,
+    test: &[LabeledSector],
+) -> Scores {
+    let score = |(images, symbols): &LabeledSector| {
         let side = u16::try_from(images.rows / usize::from(channel.optics.pixels_per_pitch));
         let shape = shape(side.unwrap());
         let found = decoder.decode(images, shape).unwrap();
@@ -58,8 +64,8 @@ fn decoders_read_what_was_written() {
     for (preset, most, gain) in [("easy", 0.05, 0.5), ("phase", 0.1, 0.7)] {
         let channel = Channel::preset(preset).unwrap();
         let shape = shape(64);
-        let train: Vec<Known> = (0..10).map(|i| sector(&channel, shape, i)).collect();
-        let test: Vec<Known> = (100..108).map(|i| sector(&channel, shape, i)).collect();
+        let train: Vec<LabeledSector> = (0..10).map(|i| sector(&channel, shape, i)).collect();
+        let test: Vec<LabeledSector> = (100..108).map(|i| sector(&channel, shape, i)).collect();
         let medium = channel.medium;
         let mut matched = Matched::fit(medium, 3, true, shape, known(&train)).unwrap();
         let mut fit = LinearFit::new(medium, 3, true, shape);
@@ -92,7 +98,7 @@ fn registration_finds_where_voxels_are() {
     still.stage.shift_px = 0.0;
     let found = |channel: &Channel, number: u64| {
         let (images, _) = sector(channel, shape, number);
-        let displacement = Displacement::find(&Flat::new(&images, 3), shape);
+        let displacement = Displacement::find(&FlatImages::new(&images, 3), shape);
         displacement.at(32, 32)
     };
     let mut spread = 0.0f32;
@@ -120,13 +126,13 @@ fn registration_follows_what_is_turned_and_stretched() {
     let shape = shape(128);
     let mut channel = Channel::preset("easy").unwrap();
     channel.optics.focus_um = 0.0;
-    let train: Vec<Known> = (0..6).map(|i| sector(&channel, shape, i)).collect();
+    let train: Vec<LabeledSector> = (0..6).map(|i| sector(&channel, shape, i)).collect();
     let mut fit = LinearFit::new(channel.medium, 3, true, shape);
     known(&train).for_each(|(images, symbols)| fit.add(images, symbols).unwrap());
     let (mut linear, _) = fit.finish(known(&train)).unwrap();
     let mut errors_at = |warp_px: f64| {
         channel.stage.warp_px = warp_px;
-        let test: Vec<Known> = (100..106).map(|i| sector(&channel, shape, i)).collect();
+        let test: Vec<LabeledSector> = (100..106).map(|i| sector(&channel, shape, i)).collect();
         errors(&scores(&channel, &mut linear, &test))
     };
     let found = [errors_at(0.35), errors_at(0.9)];
@@ -137,12 +143,12 @@ fn registration_follows_what_is_turned_and_stretched() {
 #[test]
 fn decoders_forget_the_sectors_before() {
     let channel = Channel::preset("easy").unwrap();
-    let train: Vec<Known> = (0..4).map(|i| sector(&channel, shape(64), i)).collect();
+    let train: Vec<LabeledSector> = (0..4).map(|i| sector(&channel, shape(64), i)).collect();
     let mut fit = LinearFit::new(channel.medium, 3, true, shape(64));
     known(&train).for_each(|(images, symbols)| fit.add(images, symbols).unwrap());
     let (fresh, _) = fit.finish(known(&train)).unwrap();
     let mut used = fresh.clone();
-    let mut front = Front::new();
+    let mut front = FrontEnd::new();
     for (side, number) in [(64, 10), (32, 11), (96, 12), (64, 10)] {
         let (images, _) = sector(&channel, shape(side), number);
         let expected = fresh.clone().decode(&images, shape(side)).unwrap();

@@ -1,7 +1,7 @@
 //! Amplitude and phase of the tone at the pitch in each block of a sector, by which
 //! `registration.rs` finds voxels. It is summed row by row while the images are flattened.
 
-use fulgurite_glass::numeric::{Plane, sincos_turns, vectorized};
+use fulgurite_glass::numeric::{Plane, dispatch_simd, sincos_turns};
 
 /// Side of a block in voxels.
 pub(crate) const BLOCK: usize = 16;
@@ -49,7 +49,7 @@ impl Tones {
             let [real, imaginary, all] = lines.each_mut().map(|line| &mut line[..]);
             for (phase, (sin, cos)) in turns.iter().enumerate() {
                 let own = &sums[(row * per_pitch + phase) * columns..][..columns];
-                vectorized(
+                dispatch_simd(
                     #[inline(always)]
                     || {
                         let lines = real.iter_mut().zip(&mut *imaginary).zip(&mut *all);

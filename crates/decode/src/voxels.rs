@@ -18,7 +18,7 @@ use fulgurite_codes::sector::{Failure, Report};
 use fulgurite_glass::channel::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, WriteFaults,
 };
-use fulgurite_glass::{SECTOR_HEADER_BYTES, SectorReading, SectorsAt};
+use fulgurite_glass::{SECTOR_HEADER_BYTES, SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, Seed};
 
 use crate::{DecodeError, Decoder, SectorFrame, SymbolProbabilities};
@@ -79,7 +79,7 @@ pub struct VoxelReader {
 /// One sector to be read.
 #[derive(Debug)]
 struct Job<'a> {
-    at: SectorsAt,
+    at: SectorExtent,
     number: usize,
     image: &'a [u8],
     symbols: &'a [Vec<u8>],
@@ -125,7 +125,7 @@ impl VoxelReader {
     /// When the sectors' size does not fit the channel.
     pub fn read(
         &mut self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         wanted: std::ops::Range<usize>,
         drive: u32,
@@ -163,7 +163,7 @@ impl VoxelReader {
     /// When there is no sector of this number.
     pub fn images(
         &mut self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &[u8],
         number: usize,
         drive: u32,
@@ -211,10 +211,10 @@ impl VoxelReader {
         decoder: usize,
         place: u64,
     ) -> Result<(Report, Option<&[u8]>), DecodeError> {
-        let Some(frame) = &mut self.frame else { return Err(nothing_read()) };
+        let Some(frame) = &mut self.frame else { return Err(no_frame_error()) };
         let decoder = &mut self.decoders[decoder];
         decoder.soft_bits(images, frame.shape(), frame.demapper(), &mut self.soft)?;
-        frame.bytes_of_all_soft(&self.soft, place)
+        frame.decode_soft_bits(&self.soft, place)
     }
 
     /// Returns the frame of the sectors that were last read.
@@ -222,7 +222,7 @@ impl VoxelReader {
     /// # Errors
     /// [`DecodeError::Frame`] when there were none yet.
     pub fn frame(&mut self) -> Result<&mut SectorFrame, DecodeError> {
-        self.frame.as_mut().ok_or_else(nothing_read)
+        self.frame.as_mut().ok_or_else(no_frame_error)
     }
 
     /// Prepares for sectors of so many bytes.
@@ -256,7 +256,7 @@ impl VoxelReader {
                 let (report, bytes) = match &mut sums[*decoder] {
                     Some(sum) => {
                         *sum = self.decode(&images, *decoder)?.plus(sum);
-                        self.frame()?.bytes_of(sum, place)?
+                        self.frame()?.decode_probabilities(sum, place)?
                     }
                     None => self.bytes(&images, *decoder, place)?,
                 };
@@ -267,7 +267,7 @@ impl VoxelReader {
                     return Ok((outcome(reading), Some(bytes.to_vec())));
                 }
                 last = Some(outcome(SectorReading::Lost));
-                *left = words_left(&report);
+                *left = failed_codewords(&report);
             }
             order.sort_unstable();
             if reads == 1 {
@@ -279,12 +279,12 @@ impl VoxelReader {
     }
 
     /// Takes images of a sector.
-    fn take(&mut self, job: &Job<'_>, again: u8) -> Result<SectorImages, DecodeError> {
+    fn take(&mut self, job: &Job<'_>, attempt: u8) -> Result<SectorImages, DecodeError> {
         let shape = self.frame()?.shape();
         let VoxelMedium { channel, seed, damage, .. } = &self.medium;
         let layer = job.at.layer(job.number);
-        let PlaceSeeds { platter, track, read, .. } =
-            place_seeds(seed, job.at, job.number, job.drive, job.read, again);
+        let SectorSeeds { platter, track, read, .. } =
+            sector_seeds(seed, job.at, job.number, job.drive, job.read, attempt);
         // The header includes the generation: rewritten sectors are different glass.
         let header = &job.image[..SECTOR_HEADER_BYTES.min(job.image.len())];
         let place = track.child(&layer.get().to_le_bytes()).child(header);
@@ -314,7 +314,7 @@ impl VoxelReader {
     ) -> Vec<(u8, std::borrow::Cow<'a, [u8]>)> {
         let VoxelMedium { channel, .. } = &self.medium;
         let voxels = job.symbols[job.number].len();
-        let most = u64::from(channel.medium.symbols());
+        let symbol_count = u64::from(channel.medium.symbols());
         let symbols = |distance: u8, is_above: bool| {
             let step = usize::from(distance);
             let other =
@@ -326,7 +326,9 @@ impl VoxelReader {
             let label = [distance, u8::from(is_above)];
             let mut stream =
                 track.child(b"unseen").child(&layer.get().to_le_bytes()).child(&label).stream();
-            (0..voxels).map(|_| u8::try_from(stream.below(most)).unwrap_or_default()).collect()
+            (0..voxels)
+                .map(|_| u8::try_from(stream.below(symbol_count)).unwrap_or_default())
+                .collect()
         };
         (1..=channel.optics.layers)
             .flat_map(|distance| {
@@ -354,33 +356,33 @@ impl VoxelReader {
     }
 }
 
-fn nothing_read() -> DecodeError {
+fn no_frame_error() -> DecodeError {
     DecodeError::Frame { bytes: 0, reason: "nothing was read yet".to_owned() }
 }
 
 /// The seeds whose shares make up a sector's quality.
-pub(crate) struct PlaceSeeds {
+pub(crate) struct SectorSeeds {
     pub(crate) drive: Seed,
     pub(crate) platter: Seed,
     pub(crate) track: Seed,
     pub(crate) read: Seed,
 }
 
-/// Returns the seeds of one read of one sector. `read` identifies the read, `again` the images
+/// Returns the seeds of one read of one sector. `read` identifies the read, `attempt` the images
 /// within it.
-pub(crate) fn place_seeds(
+pub(crate) fn sector_seeds(
     seed: &Seed,
-    at: SectorsAt,
+    at: SectorExtent,
     number: usize,
     drive: u32,
     read: u64,
-    again: u8,
-) -> PlaceSeeds {
+    attempt: u8,
+) -> SectorSeeds {
     let platter = seed.child(b"platter").child(&at.platter.to_bytes());
     let track = platter.child(&at.track.get().to_le_bytes());
     let layer = at.layer(number).get().to_le_bytes();
-    let read = seed.child(b"read").child(&read.to_le_bytes()).child(&layer).child(&[again]);
-    PlaceSeeds { drive: drive_seed(seed, drive), platter, track, read }
+    let read = seed.child(b"read").child(&read.to_le_bytes()).child(&layer).child(&[attempt]);
+    SectorSeeds { drive: drive_seed(seed, drive), platter, track, read }
 }
 
 fn drive_seed(seed: &Seed, drive: u32) -> Seed {
@@ -389,7 +391,7 @@ fn drive_seed(seed: &Seed, drive: u32) -> Seed {
 
 /// Returns the number of codewords that failed: a decoder's quality at read time, judged by the
 /// code and not by the decoder. If all words decode to wrong ones, that is no better than none.
-fn words_left(report: &Report) -> usize {
+fn failed_codewords(report: &Report) -> usize {
     match report.failure {
         Some(Failure::Codewords { count, .. }) => count,
         Some(_) => report.codewords,

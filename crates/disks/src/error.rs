@@ -13,7 +13,7 @@ use crate::{PlaceId, Power};
 #[expect(missing_docs, reason = "each message says what the fields are")]
 pub enum DisksError {
     #[error("there is no place {place}")]
-    NoPlace { place: PlaceId },
+    UnknownPlace { place: PlaceId },
     #[error("the disk in place {place} is {power}: its files cannot be used until it is active")]
     Asleep { place: PlaceId, power: Power },
     #[error("the disk in place {place} became {power} while it was used")]
@@ -21,7 +21,7 @@ pub enum DisksError {
     #[error("the disk in place {place} is in use by {leases}, and is not put down")]
     InUse { place: PlaceId, leases: usize },
     #[error("the disk in place {place} is {from} and cannot become {to}")]
-    NoStep { place: PlaceId, from: Power, to: Power },
+    InvalidTransition { place: PlaceId, from: Power, to: Power },
     #[error("\"{path}\" is not a path inside of a disk")]
     OutsideDisk { path: PathBuf },
     #[error("the disk in place {place} does not turn up: {reason}")]
@@ -55,7 +55,7 @@ impl DisksError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoPlace { .. } | Self::NoDevice { .. } => ErrorKind::NotFound,
+            Self::UnknownPlace { .. } | Self::NoDevice { .. } => ErrorKind::NotFound,
             Self::Asleep { .. } | Self::Gone { .. } | Self::SpinUp { .. } | Self::Full { .. } => {
                 ErrorKind::Unavailable
             }
@@ -69,7 +69,9 @@ impl DisksError {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 ErrorKind::Conflict
             }
-            Self::NoStep { .. } | Self::Device { .. } | Self::Io { .. } => ErrorKind::Internal,
+            Self::InvalidTransition { .. } | Self::Device { .. } | Self::Io { .. } => {
+                ErrorKind::Internal
+            }
         }
     }
 
@@ -85,11 +87,11 @@ impl DisksError {
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Full { source, .. } | Self::Io { source, .. } => Some(source.kind()),
-            Self::NoPlace { .. }
+            Self::UnknownPlace { .. }
             | Self::Asleep { .. }
             | Self::Gone { .. }
             | Self::InUse { .. }
-            | Self::NoStep { .. }
+            | Self::InvalidTransition { .. }
             | Self::OutsideDisk { .. }
             | Self::SpinUp { .. }
             | Self::NoDevice { .. }

@@ -17,7 +17,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
         #[expect(clippy::disallowed_methods, reason = "a folder above any disk that sleeps")]
         let opened = OpenOptions::new().read(true).open(folder);
         match opened.and_then(|folder| folder.sync_all()) {
-            Err(error) if is_of_others(&error) => break,
+            Err(error) if is_preexisting(&error) => break,
             done => done?,
         }
     }
@@ -26,6 +26,6 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 
 /// Whether a folder cannot have been created here, such as the read-only root image of a container,
 /// which does not sync folders.
-fn is_of_others(error: &io::Error) -> bool {
+fn is_preexisting(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput)
 }

@@ -32,14 +32,14 @@ struct Slot {
     pacer: Option<Pacer>,
     power: Power,
     /// How many leases were granted.
-    entered: u64,
+    leases_granted: u64,
     /// Shared by all leases since the disk became active; replaced after a spin-down.
-    stay: Arc<Stay>,
+    period: Arc<ActivePeriod>,
 }
 
 /// One period in which a disk is active.
 #[derive(Debug)]
-struct Stay {
+struct ActivePeriod {
     place: PlaceId,
     root: PathBuf,
     pacer: Option<Pacer>,
@@ -49,7 +49,7 @@ struct Stay {
 
 /// Permission to use the files of a disk. While a lease exists the disk is not spun down.
 #[derive(Clone, Debug)]
-pub struct Lease(Arc<Stay>);
+pub struct Lease(Arc<ActivePeriod>);
 
 impl Guard {
     /// Creates a guard without places.
@@ -71,11 +71,11 @@ impl Guard {
 
     fn put(&self, place: PlaceId, root: PathBuf, pacer: Option<Pacer>) {
         self.lock().entry(place).or_insert_with(|| Slot {
-            stay: Stay::new(place, &root, pacer.clone(), Power::Standby),
+            period: ActivePeriod::new(place, &root, pacer.clone(), Power::Standby),
             root,
             pacer,
             power: Power::Standby,
-            entered: 0,
+            leases_granted: 0,
         });
     }
 
@@ -93,8 +93,8 @@ impl Guard {
 
     /// Returns how many leases of a disk were granted.
     #[must_use]
-    pub fn entered(&self, place: PlaceId) -> u64 {
-        self.lock().get(&place).map_or(0, |slot| slot.entered)
+    pub fn leases_granted(&self, place: PlaceId) -> u64 {
+        self.lock().get(&place).map_or(0, |slot| slot.leases_granted)
     }
 
     /// Returns the number of leases of a disk; each open file or folder counts.
@@ -110,20 +110,20 @@ impl Guard {
     /// When there is no such place, it is in use, or the transition is not allowed.
     pub fn turn(&self, place: PlaceId, to: Power) -> Result<()> {
         let mut slots = self.lock();
-        let slot = slots.get_mut(&place).ok_or(DisksError::NoPlace { place })?;
-        if !slot.power.may_become(to) {
-            return Err(DisksError::NoStep { place, from: slot.power, to });
+        let slot = slots.get_mut(&place).ok_or(DisksError::UnknownPlace { place })?;
+        if !slot.power.can_become(to) {
+            return Err(DisksError::InvalidTransition { place, from: slot.power, to });
         }
         let leases = slot.leases();
         if to == Power::Unmounting && leases > 0 {
             return Err(DisksError::InUse { place, leases });
         }
         assert!(slot.power == Power::Active || leases == 0, "nobody is let to a disk that sleeps");
-        slot.stay.set(to);
+        slot.period.set(to);
         slot.power = to;
         // Old leases stay bound to the disk that is out, whatever happens in its place.
-        if to == Power::Active || to.is_out() {
-            slot.stay = Stay::new(place, &slot.root, slot.pacer.clone(), to);
+        if to == Power::Active || to.is_out_of_service() {
+            slot.period = ActivePeriod::new(place, &slot.root, slot.pacer.clone(), to);
         }
         Ok(())
     }
@@ -132,14 +132,14 @@ impl Guard {
     ///
     /// # Errors
     /// When it is not active ([`DisksError::Asleep`]), or there is no such place.
-    pub fn enter(&self, place: PlaceId) -> Result<Lease> {
+    pub fn acquire(&self, place: PlaceId) -> Result<Lease> {
         let mut slots = self.lock();
-        let slot = slots.get_mut(&place).ok_or(DisksError::NoPlace { place })?;
+        let slot = slots.get_mut(&place).ok_or(DisksError::UnknownPlace { place })?;
         if slot.power != Power::Active {
             return Err(DisksError::Asleep { place, power: slot.power });
         }
-        slot.entered += 1;
-        Ok(Lease(Arc::clone(&slot.stay)))
+        slot.leases_granted += 1;
+        Ok(Lease(Arc::clone(&slot.period)))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PlaceId, Slot>> {
@@ -150,15 +150,15 @@ impl Guard {
 impl Slot {
     /// Returns the number of leases; the guard itself holds one reference.
     fn leases(&self) -> usize {
-        Arc::strong_count(&self.stay) - 1
+        Arc::strong_count(&self.period) - 1
     }
 }
 
-impl Stay {
+impl ActivePeriod {
     fn new(place: PlaceId, root: &Path, pacer: Option<Pacer>, power: Power) -> Arc<Self> {
-        let stay = Self { place, root: root.to_owned(), pacer, power: AtomicU8::new(0) };
-        stay.set(power);
-        Arc::new(stay)
+        let period = Self { place, root: root.to_owned(), pacer, power: AtomicU8::new(0) };
+        period.set(power);
+        Arc::new(period)
     }
 
     fn set(&self, power: Power) {
@@ -179,7 +179,7 @@ impl Lease {
     }
 
     /// Returns an error if the disk is not active any more.
-    pub(crate) fn hold(&self) -> Result<()> {
+    pub(crate) fn check_active(&self) -> Result<()> {
         let power = self.0.power();
         if power == Power::Active {
             return Ok(());

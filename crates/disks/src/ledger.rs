@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::limits::WAKES_KEPT;
 use crate::{CauseKind, GroupId, PlaceId, Wake};
 
-pub use file::{LedgerFile, Reloaded};
+pub use file::{LedgerFile, LoadReport};
 pub use totals::Totals;
 
 /// A ledger of spin-ups.
@@ -34,12 +34,12 @@ impl Ledger {
 
     /// Records a spin-up. Records come in order of time. One that does not, because the clock was
     /// set back, counts for the latest known hour.
-    pub fn note(&mut self, wake: Wake) {
+    pub fn record(&mut self, wake: Wake) {
         for place in &wake.places {
-            self.places.entry(*place).or_default().note(wake.at, wake.cause);
+            self.places.entry(*place).or_default().record(wake.at, wake.cause);
         }
         if let Some(group) = wake.group {
-            self.groups.entry(group).or_default().note(wake.at, wake.cause);
+            self.groups.entry(group).or_default().record(wake.at, wake.cause);
         }
         if self.recent.len() == WAKES_KEPT {
             self.recent.pop_front();
@@ -66,7 +66,7 @@ impl Ledger {
 
     /// Returns the totals of a group.
     #[must_use]
-    pub fn of_group(&self, group: GroupId) -> Option<&Totals> {
+    pub fn group_totals(&self, group: GroupId) -> Option<&Totals> {
         self.groups.get(&group)
     }
 

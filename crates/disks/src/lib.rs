@@ -39,13 +39,13 @@ pub use error::{DisksError, Result, is_exhausted};
 pub use folder::make_folder;
 pub use guard::{DiskFile, DiskFolder, Entry, Guard, Lease, Space};
 pub use ids::{GroupId, PlaceId};
-pub use ledger::{Ledger, LedgerFile, Reloaded, Totals};
+pub use ledger::{Ledger, LedgerFile, LoadReport, Totals};
 pub use linux::{LinuxDisk, LinuxDisks};
 pub use pace::{Pace, Pacer};
 pub use power::{Draw, Power};
 pub use simulated::{Fault, Simulated};
 pub use start_count::StartCount;
-pub use times::{Law, Times};
+pub use times::{LogNormal, Times};
 pub use wake::{Cause, CauseKind, Wake};
 
 #[cfg(test)]

@@ -22,9 +22,9 @@ pub const BUDGET_HOURS: u64 = 25;
 pub const DIRECT_ALIGN: usize = 4096;
 
 /// Timeout of a spin-up command: a healthy disk takes a tenth of it.
-pub const SPIN_UP_WITHIN: Duration = Duration::from_secs(90);
+pub const SPIN_UP_TIMEOUT: Duration = Duration::from_secs(90);
 /// Timeout of other commands, including a cache flush before a spin-down.
-pub const DEVICE_WITHIN: Duration = Duration::from_secs(30);
+pub const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Read-ahead of a simulated disk for sequential reads, as with a `read_ahead_kb` of 2048.
 pub(crate) const PACED_AHEAD_BYTES: u64 = 4 << 20;

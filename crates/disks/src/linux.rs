@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Backend, DisksError, Health, Observed, PlaceId, Result};
 use ata::{Command, Registers};
-use sg_io::{Carrier, Refusal, SgIo};
+use sg_io::{Refusal, SgIo, Transport};
 
 /// Device and mount point of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,18 +47,18 @@ pub struct LinuxDisk {
 #[derive(Debug)]
 pub struct LinuxDisks {
     disks: BTreeMap<PlaceId, LinuxDisk>,
-    carrier: Box<dyn Carrier>,
+    transport: Box<dyn Transport>,
 }
 
 impl LinuxDisks {
     /// Creates the backend without querying any disk.
     #[must_use]
     pub fn new(disks: BTreeMap<PlaceId, LinuxDisk>) -> Self {
-        Self { disks, carrier: Box::new(SgIo) }
+        Self { disks, transport: Box::new(SgIo) }
     }
 
     fn disk(&self, place: PlaceId) -> Result<&LinuxDisk> {
-        self.disks.get(&place).ok_or(DisksError::NoPlace { place })
+        self.disks.get(&place).ok_or(DisksError::UnknownPlace { place })
     }
 
     fn send(
@@ -67,42 +67,43 @@ impl LinuxDisks {
         command: Command,
         sector: &mut sectors::Sector,
     ) -> Result<Result<Option<Registers>, Refusal>> {
-        Ok(self.carrier.carry(&disk.device, command, sector)?.registers())
+        Ok(self.transport.execute(&disk.device, command, sector)?.registers())
     }
 
     /// Sends a command that reads no data.
-    fn order(&self, disk: &LinuxDisk, command: Command) -> Result<Option<Registers>> {
-        self.send(disk, command, &mut [0; 512])?.map_err(|refusal| refusal.of(&disk.device))
+    fn send_command(&self, disk: &LinuxDisk, command: Command) -> Result<Option<Registers>> {
+        self.send(disk, command, &mut [0; 512])?
+            .map_err(|error| error.into_disks_error(&disk.device))
     }
 
     /// Reads the identification, which does not spin up the disk.
     fn identity(&self, disk: &LinuxDisk) -> Result<sectors::Sector> {
         let mut sector = [0; 512];
-        let asked = self.send(disk, Command::Identify, &mut sector)?;
-        asked.map_err(|refusal| refusal.of(&disk.device))?;
+        let response = self.send(disk, Command::Identify, &mut sector)?;
+        response.map_err(|error| error.into_disks_error(&disk.device))?;
         Ok(sector)
     }
 
     /// Queries the power state; uses `smartctl` if our command does not get through.
-    fn look(&self, disk: &LinuxDisk) -> Result<(Observed, Option<Health>)> {
+    fn query_power(&self, disk: &LinuxDisk) -> Result<(Observed, Option<Health>)> {
         match self.send(disk, Command::CheckPowerMode, &mut [0; 512])? {
-            Ok(Some(registers)) => match ata::turns(registers.count) {
+            Ok(Some(registers)) => match ata::is_spinning(registers.count) {
                 Some(true) => Ok((Observed::Turning, None)),
                 Some(false) => Ok((Observed::Standby, None)),
                 None => Err(device(disk, format!("its power is {:02x}h", registers.count))),
             },
             Ok(None) => Err(device(disk, "it does not say whether it turns".to_owned())),
-            Err(Refusal::Gone) => Ok((Observed::Absent, None)),
+            Err(Refusal::Unreachable) => Ok((Observed::Absent, None)),
             Err(Refusal::NotAta) => match &disk.smartctl {
-                Some(kind) => smartctl::ask(&disk.device, kind),
-                None => Err(Refusal::NotAta.of(&disk.device)),
+                Some(kind) => smartctl::query(&disk.device, kind),
+                None => Err(Refusal::NotAta.into_disks_error(&disk.device)),
             },
-            Err(refusal) => Err(refusal.of(&disk.device)),
+            Err(error) => Err(error.into_disks_error(&disk.device)),
         }
     }
 
     /// Queries the health of a spinning disk.
-    fn tell(&self, disk: &LinuxDisk) -> Result<Health> {
+    fn query_health(&self, disk: &LinuxDisk) -> Result<Health> {
         let mut health = sectors::identity(&self.identity(disk)?);
         let mut sector = [0; 512];
         // A disk may lack SMART, or have it disabled.
@@ -119,13 +120,13 @@ impl LinuxDisks {
 impl Backend for LinuxDisks {
     fn spin_up(&self, place: PlaceId) -> Result<Duration> {
         let disk = self.disk(place)?;
-        let turn = || {
+        let attempt = || {
             if sectors::waits_for_spin_up(&self.identity(disk)?) {
-                self.order(disk, Command::SpinUpAfterPower)?;
+                self.send_command(disk, Command::SpinUpAfterPower)?;
             }
-            self.order(disk, Command::ReadVerify)
+            self.send_command(disk, Command::ReadVerify)
         };
-        match turn() {
+        match attempt() {
             Ok(_registers) => Ok(Duration::ZERO),
             Err(DisksError::Device { reason, .. }) => Err(DisksError::SpinUp { place, reason }),
             Err(error) => Err(error),
@@ -142,13 +143,13 @@ impl Backend for LinuxDisks {
 
     fn spin_down(&self, place: PlaceId) -> Result<Duration> {
         let disk = self.disk(place)?;
-        self.order(disk, Command::FlushCache)?;
-        self.order(disk, Command::StandbyImmediate)?;
+        self.send_command(disk, Command::FlushCache)?;
+        self.send_command(disk, Command::StandbyImmediate)?;
         Ok(Duration::ZERO)
     }
 
     fn observe(&self, place: PlaceId) -> Result<Observed> {
-        match self.look(self.disk(place)?) {
+        match self.query_power(self.disk(place)?) {
             Ok((observed, _)) => Ok(observed),
             // The device node of an unplugged disk disappears.
             Err(DisksError::NoDevice { device, .. }) if !device.exists() => Ok(Observed::Absent),
@@ -158,8 +159,8 @@ impl Backend for LinuxDisks {
 
     fn health(&self, place: PlaceId) -> Result<Option<Health>> {
         let disk = self.disk(place)?;
-        match self.look(disk)? {
-            (Observed::Turning, None) => self.tell(disk).map(Some),
+        match self.query_power(disk)? {
+            (Observed::Turning, None) => self.query_health(disk).map(Some),
             (_, health) => Ok(health),
         }
     }
@@ -170,15 +171,15 @@ impl Backend for LinuxDisks {
 }
 
 impl Refusal {
-    fn of(self, at: &Path) -> DisksError {
+    fn into_disks_error(self, at: &Path) -> DisksError {
         let device = at.to_owned();
         let reason = match self {
-            Self::Gone => "nobody answers".to_owned(),
-            Self::Late => "it did not answer in time".to_owned(),
+            Self::Unreachable => "nobody answers".to_owned(),
+            Self::TimedOut => "it did not answer in time".to_owned(),
             Self::NotAta => {
                 "what is between takes no ATA commands; name its kind for smartctl".to_owned()
             }
-            Self::Said(said) => said,
+            Self::Reported(message) => message,
         };
         DisksError::Device { device, reason }
     }
@@ -197,6 +198,6 @@ fn run(disk: &LinuxDisk, program: &str) -> Result<Duration> {
     if output.status.success() {
         return Ok(Duration::ZERO);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(failed(said.lines().next().unwrap_or("it failed and says nothing").to_owned()))
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(failed(message.lines().next().unwrap_or("it failed and says nothing").to_owned()))
 }

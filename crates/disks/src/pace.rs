@@ -47,7 +47,7 @@ impl Pace {
 pub struct Pacer {
     pace: Pace,
     clock: Clock,
-    turned: Arc<(Mutex<()>, Condvar)>,
+    advanced: Arc<(Mutex<()>, Condvar)>,
 }
 
 /// An open file, and when a disk would have read which parts of it.
@@ -66,7 +66,7 @@ struct State {
     /// Requested ranges, in order.
     runs: Vec<Run>,
     /// Whether it reads ahead.
-    in_order: bool,
+    is_sequential: bool,
 }
 
 /// A range of bytes that is read sequentially.
@@ -81,33 +81,33 @@ impl Pacer {
     /// Creates a pacer that uses this clock.
     #[must_use]
     pub fn new(clock: Clock, pace: Pace) -> Self {
-        let turned = Arc::<(Mutex<()>, Condvar)>::default();
-        let listener = Arc::downgrade(&turned);
+        let advanced = Arc::<(Mutex<()>, Condvar)>::default();
+        let listener = Arc::downgrade(&advanced);
         clock.listen(move || {
-            if let Some(turned) = listener.upgrade() {
-                turned.1.notify_all();
+            if let Some(advanced) = listener.upgrade() {
+                advanced.1.notify_all();
             }
         });
-        Self { pace, clock, turned }
+        Self { pace, clock, advanced }
     }
 
     /// Creates the state of a file that was just opened.
     pub(crate) fn file(&self) -> Paced {
         let state =
-            State { free: self.clock.passed(), head: None, runs: Vec::new(), in_order: false };
+            State { free: self.clock.passed(), head: None, runs: Vec::new(), is_sequential: false };
         Paced { pacer: self.clone(), state: Mutex::new(state) }
     }
 
     fn wait_until(&self, at: Instant) {
-        let (hands, turned) = &*self.turned;
-        let mut held = hands.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mutex, advanced) = &*self.advanced;
+        let mut held = mutex.lock().unwrap_or_else(PoisonError::into_inner);
         while self.clock.passed() < at {
             held = match self.clock.sleep_until(at) {
                 Some(left) => {
-                    let waited = turned.wait_timeout(held, left.into());
+                    let waited = advanced.wait_timeout(held, left.into());
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => turned.wait(held).unwrap_or_else(PoisonError::into_inner),
+                None => advanced.wait(held).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
@@ -121,22 +121,22 @@ impl fmt::Debug for Pacer {
 
 impl Paced {
     /// Prefetches bytes.
-    pub(crate) fn ahead(&self, from: u64, bytes: u64) {
+    pub(crate) fn prefetch(&self, from: u64, bytes: u64) {
         let now = self.pacer.clock.passed();
-        self.lock().ready(self.pacer.pace, now, from, from.saturating_add(bytes));
+        self.lock().ready_at(self.pacer.pace, now, from, from.saturating_add(bytes));
     }
 
     /// Enables read-ahead.
-    pub(crate) fn read_in_order(&self) {
-        self.lock().in_order = true;
+    pub(crate) fn advise_sequential(&self) {
+        self.lock().is_sequential = true;
     }
 
     /// Blocks until the disk has read these bytes.
     pub(crate) fn read(&self, from: u64, bytes: u64) {
         let now = self.pacer.clock.passed();
         let until = from.saturating_add(bytes);
-        let ready = self.lock().read(self.pacer.pace, now, from, until);
-        self.pacer.wait_until(ready);
+        let ready_at = self.lock().read(self.pacer.pace, now, from, until);
+        self.pacer.wait_until(ready_at);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -146,40 +146,40 @@ impl Paced {
 
 impl State {
     /// Returns when these bytes have been read; requests those that were not.
-    fn ready(&mut self, pace: Pace, now: Instant, from: u64, until: u64) -> Instant {
-        let (mut at, mut ready) = (from, now);
+    fn ready_at(&mut self, pace: Pace, now: Instant, from: u64, until: u64) -> Instant {
+        let (mut at, mut ready_at) = (from, now);
         while at < until {
-            let run = match self.run_of(at) {
+            let run = match self.run_at(at) {
                 Some(run) => run,
-                None => self.ask(pace, now, at, self.next_known(at).min(until)),
+                None => self.request(pace, now, at, self.next_requested(at).min(until)),
             };
             let end = run.until.min(until);
-            ready = ready.max(run.begins + pace.transfer(end - run.from));
+            ready_at = ready_at.max(run.begins + pace.transfer(end - run.from));
             at = end;
         }
-        ready
+        ready_at
     }
 
-    /// Like `ready`, and reads ahead if enabled.
+    /// Like `ready_at`, and reads ahead if enabled.
     fn read(&mut self, pace: Pace, now: Instant, from: u64, until: u64) -> Instant {
-        let ready = self.ready(pace, now, from, until);
-        if self.in_order {
-            self.ready(pace, now, until, until.saturating_add(PACED_AHEAD_BYTES));
+        let ready_at = self.ready_at(pace, now, from, until);
+        if self.is_sequential {
+            self.ready_at(pace, now, until, until.saturating_add(PACED_AHEAD_BYTES));
         }
-        ready
+        ready_at
     }
 
-    fn run_of(&self, at: u64) -> Option<Run> {
+    fn run_at(&self, at: u64) -> Option<Run> {
         self.runs.iter().copied().find(|run| (run.from..run.until).contains(&at))
     }
 
     /// Returns where the next requested bytes begin.
-    fn next_known(&self, at: u64) -> u64 {
+    fn next_requested(&self, at: u64) -> u64 {
         let after = self.runs.iter().map(|run| run.from).filter(|from| *from > at);
         after.min().unwrap_or(u64::MAX)
     }
 
-    fn ask(&mut self, pace: Pace, now: Instant, from: u64, until: u64) -> Run {
+    fn request(&mut self, pace: Pace, now: Instant, from: u64, until: u64) -> Run {
         let seek = if self.head == Some(from) { Duration::ZERO } else { pace.seek };
         let begins = self.free.max(now) + seek;
         self.free = begins + pace.transfer(until - from);
@@ -206,33 +206,33 @@ mod tests {
     }
 
     fn state() -> State {
-        State { free: Instant::ZERO, head: None, runs: Vec::new(), in_order: false }
+        State { free: Instant::ZERO, head: None, runs: Vec::new(), is_sequential: false }
     }
 
     #[test]
     fn a_read_takes_a_seek_and_its_bytes_and_the_next_one_only_its_bytes() {
         let mut state = state();
-        assert_eq!(state.ready(PACE, at(10), 0, 5_000), at(19));
-        assert_eq!(state.ready(PACE, at(19), 5_000, 6_000), at(20));
-        assert_eq!(state.ready(PACE, at(30), 90_000, 91_000), at(35), "elsewhere");
-        assert_eq!(state.ready(PACE, at(40), 1_000, 6_000), at(40), "it was read");
+        assert_eq!(state.ready_at(PACE, at(10), 0, 5_000), at(19));
+        assert_eq!(state.ready_at(PACE, at(19), 5_000, 6_000), at(20));
+        assert_eq!(state.ready_at(PACE, at(30), 90_000, 91_000), at(35), "elsewhere");
+        assert_eq!(state.ready_at(PACE, at(40), 1_000, 6_000), at(40), "it was read");
     }
 
     #[test]
     fn what_was_asked_for_ahead_comes_meanwhile() {
         let mut state = state();
-        state.ready(PACE, at(0), 10_000, 60_000);
-        assert_eq!(state.ready(PACE, at(1), 10_000, 20_000), at(14));
-        assert_eq!(state.ready(PACE, at(40), 20_000, 30_000), at(40), "it is here");
-        assert_eq!(state.ready(PACE, at(41), 50_000, 60_000), at(54));
+        state.ready_at(PACE, at(0), 10_000, 60_000);
+        assert_eq!(state.ready_at(PACE, at(1), 10_000, 20_000), at(14));
+        assert_eq!(state.ready_at(PACE, at(40), 20_000, 30_000), at(40), "it is here");
+        assert_eq!(state.ready_at(PACE, at(41), 50_000, 60_000), at(54));
         // The head is already at the end of the range, so there is no seek.
-        assert_eq!(state.ready(PACE, at(42), 55_000, 61_000), at(55));
-        assert_eq!(state.ready(PACE, at(60), 5_000, 11_000), at(69), "5 kB are new");
+        assert_eq!(state.ready_at(PACE, at(42), 55_000, 61_000), at(55));
+        assert_eq!(state.ready_at(PACE, at(60), 5_000, 11_000), at(69), "5 kB are new");
     }
 
     #[test]
     fn who_reads_in_order_finds_the_next_bytes_read() {
-        let mut state = State { in_order: true, ..state() };
+        let mut state = State { is_sequential: true, ..state() };
         assert_eq!(state.read(PACE, at(0), 0, 10_000), at(14));
         assert_eq!(state.read(PACE, at(100), 10_000, 20_000), at(100));
         assert_eq!(state.read(PACE, at(100), 90_000, 120_000), at(124), "the disk is not so far");
@@ -243,9 +243,9 @@ mod tests {
         let mut state = state();
         let mut now = at(0);
         for place in 0..=u64::try_from(PACED_RUNS_MAX).unwrap() {
-            now = state.ready(PACE, now, place * 10_000, place * 10_000 + 1_000);
+            now = state.ready_at(PACE, now, place * 10_000, place * 10_000 + 1_000);
         }
-        assert_eq!(state.ready(PACE, now, 0, 1_000), now + Duration::from_millis(5));
+        assert_eq!(state.ready_at(PACE, now, 0, 1_000), now + Duration::from_millis(5));
         assert_eq!(state.runs.len(), PACED_RUNS_MAX);
     }
 }

@@ -51,7 +51,7 @@ impl Power {
 
     /// Whether its platters spin or may spin, so that it takes its share of power and cooling.
     #[must_use]
-    pub const fn turns(self) -> bool {
+    pub const fn is_spinning(self) -> bool {
         match self {
             Self::SpinningUp | Self::Active | Self::Unmounting => true,
             Self::Standby | Self::Failed | Self::Absent | Self::Unclean => false,
@@ -60,7 +60,7 @@ impl Power {
 
     /// Whether it is out of use until somebody intervenes.
     #[must_use]
-    pub const fn is_out(self) -> bool {
+    pub const fn is_out_of_service(self) -> bool {
         match self {
             Self::Failed | Self::Absent | Self::Unclean => true,
             Self::Standby | Self::SpinningUp | Self::Active | Self::Unmounting => false,
@@ -69,7 +69,7 @@ impl Power {
 
     /// Whether the transition to `next` is allowed; staying is not a transition.
     #[must_use]
-    pub const fn may_become(self, next: Self) -> bool {
+    pub const fn can_become(self, next: Self) -> bool {
         match (self, next) {
             (Self::Standby, Self::SpinningUp)
             // After a failed spin-up the next attempt starts from standby.
@@ -78,7 +78,7 @@ impl Power {
             | (Self::Unmounting | Self::Failed | Self::Absent | Self::Unclean, Self::Standby) => {
                 true
             }
-            (from, to) => to.is_out() && !from.same(to),
+            (from, to) => to.is_out_of_service() && !from.same(to),
         }
     }
 

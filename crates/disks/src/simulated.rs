@@ -30,12 +30,12 @@ pub enum Fault {
 #[derive(Debug)]
 struct Disk {
     stream: RandomStream,
-    turns: bool,
+    is_spinning: bool,
     spin_ups: u64,
-    failing: u32,
-    straggles: Duration,
+    failures_left: u32,
+    extra_delay: Duration,
     dead: bool,
-    pulled: bool,
+    unplugged: bool,
 }
 
 /// Disks with delays drawn from a seed, a stream per disk.
@@ -74,16 +74,16 @@ impl Simulated {
     /// # Errors
     /// When there is no such place.
     pub fn inject(&self, place: PlaceId, fault: Fault) -> Result<()> {
-        self.with(place, |disk| {
+        self.with_disk(place, |disk| {
             match fault {
-                Fault::SpinUpFails(times) => disk.failing = times,
-                Fault::Straggles(longer) => disk.straggles = longer,
-                Fault::Dead => (disk.dead, disk.turns) = (true, false),
-                Fault::Pulled => (disk.pulled, disk.turns) = (true, false),
-                Fault::ForeignWake => disk.wake(),
+                Fault::SpinUpFails(times) => disk.failures_left = times,
+                Fault::Straggles(longer) => disk.extra_delay = longer,
+                Fault::Dead => (disk.dead, disk.is_spinning) = (true, false),
+                Fault::Pulled => (disk.unplugged, disk.is_spinning) = (true, false),
+                Fault::ForeignWake => disk.spin_up(),
                 Fault::Repaired => {
-                    (disk.dead, disk.pulled, disk.failing) = (false, false, 0);
-                    disk.straggles = Duration::ZERO;
+                    (disk.dead, disk.unplugged, disk.failures_left) = (false, false, 0);
+                    disk.extra_delay = Duration::ZERO;
                 }
             }
             Ok(())
@@ -103,8 +103,12 @@ impl Simulated {
         self.disks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, place: PlaceId, act: impl FnOnce(&mut Disk) -> Result<T>) -> Result<T> {
-        act(self.lock().get_mut(&place).ok_or(DisksError::NoPlace { place })?)
+    fn with_disk<T>(
+        &self,
+        place: PlaceId,
+        action: impl FnOnce(&mut Disk) -> Result<T>,
+    ) -> Result<T> {
+        action(self.lock().get_mut(&place).ok_or(DisksError::UnknownPlace { place })?)
     }
 }
 
@@ -112,24 +116,24 @@ impl Disk {
     fn new(seed: Seed, place: PlaceId) -> Self {
         Self {
             stream: seed.child(format!("disk {place}").as_bytes()).stream(),
-            turns: false,
+            is_spinning: false,
             spin_ups: 0,
-            failing: 0,
-            straggles: Duration::ZERO,
+            failures_left: 0,
+            extra_delay: Duration::ZERO,
             dead: false,
-            pulled: false,
+            unplugged: false,
         }
     }
 
-    fn wake(&mut self) {
-        if !self.turns && !self.dead && !self.pulled {
-            self.turns = true;
+    fn spin_up(&mut self) {
+        if !self.is_spinning && !self.dead && !self.unplugged {
+            self.is_spinning = true;
             self.spin_ups += 1;
         }
     }
 
-    fn refuse_if_out(&self, place: PlaceId) -> Result<()> {
-        let reason = match (self.pulled, self.dead) {
+    fn check_usable(&self, place: PlaceId) -> Result<()> {
+        let reason = match (self.unplugged, self.dead) {
             (true, _) => "nothing is in its place (simulated)",
             (false, true) => "it does not answer (simulated)",
             (false, false) => return Ok(()),
@@ -140,43 +144,43 @@ impl Disk {
 
 impl Backend for Simulated {
     fn spin_up(&self, place: PlaceId) -> Result<Duration> {
-        self.with(place, |disk| {
-            disk.refuse_if_out(place)?;
-            if disk.turns {
+        self.with_disk(place, |disk| {
+            disk.check_usable(place)?;
+            if disk.is_spinning {
                 return Ok(Duration::ZERO);
             }
-            if let Some(left) = disk.failing.checked_sub(1) {
-                disk.failing = left;
+            if let Some(left) = disk.failures_left.checked_sub(1) {
+                disk.failures_left = left;
                 let reason = "it was told to, and stands still (simulated)".to_owned();
                 return Err(DisksError::SpinUp { place, reason });
             }
-            disk.wake();
+            disk.spin_up();
             Ok(self.scaled(self.times.spin_up.draw(&mut disk.stream)))
         })
     }
 
     fn mount(&self, place: PlaceId, waiting: u32) -> Result<Duration> {
-        self.with(place, |disk| {
-            disk.refuse_if_out(place)?;
-            let straggles = std::mem::take(&mut disk.straggles);
-            Ok(self.scaled(self.times.draw_mount(waiting, &mut disk.stream) + straggles))
+        self.with_disk(place, |disk| {
+            disk.check_usable(place)?;
+            let extra_delay = std::mem::take(&mut disk.extra_delay);
+            Ok(self.scaled(self.times.draw_mount(waiting, &mut disk.stream) + extra_delay))
         })
     }
 
     fn unmount(&self, place: PlaceId) -> Result<Duration> {
-        self.with(place, |disk| Ok(self.scaled(self.times.unmount.draw(&mut disk.stream))))
+        self.with_disk(place, |disk| Ok(self.scaled(self.times.unmount.draw(&mut disk.stream))))
     }
 
     fn spin_down(&self, place: PlaceId) -> Result<Duration> {
-        self.with(place, |disk| {
-            disk.turns = false;
+        self.with_disk(place, |disk| {
+            disk.is_spinning = false;
             Ok(Duration::ZERO)
         })
     }
 
     fn observe(&self, place: PlaceId) -> Result<Observed> {
-        self.with(place, |disk| {
-            Ok(match (disk.pulled || disk.dead, disk.turns) {
+        self.with_disk(place, |disk| {
+            Ok(match (disk.unplugged || disk.dead, disk.is_spinning) {
                 (true, _) => Observed::Absent,
                 (false, true) => Observed::Turning,
                 (false, false) => Observed::Standby,
@@ -185,8 +189,8 @@ impl Backend for Simulated {
     }
 
     fn health(&self, place: PlaceId) -> Result<Option<Health>> {
-        self.with(place, |disk| {
-            Ok(disk.turns.then(|| Health {
+        self.with_disk(place, |disk| {
+            Ok(disk.is_spinning.then(|| Health {
                 model: Some("simulated disk".to_owned()),
                 passes: Some(true),
                 spin_ups: Some(disk.spin_ups),

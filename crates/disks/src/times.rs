@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A log-normal distribution above a minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Law {
+pub struct LogNormal {
     /// Minimum in seconds.
     pub floor_s: f64,
     /// Median in seconds above the minimum.
@@ -19,7 +19,7 @@ pub struct Law {
     pub sigma: f64,
 }
 
-impl Law {
+impl LogNormal {
     /// Draws a time.
     #[must_use]
     pub fn draw(&self, stream: &mut RandomStream) -> Duration {
@@ -45,15 +45,15 @@ fn normal(stream: &mut RandomStream) -> f64 {
 #[serde(deny_unknown_fields)]
 pub struct Times {
     /// From the command until the platters spin.
-    pub spin_up: Law,
+    pub spin_up: LogNormal,
     /// Until the file system can be used.
-    pub mount: Law,
+    pub mount: LogNormal,
     /// The same while many operations wait.
-    pub mount_loaded: Law,
+    pub mount_loaded: LogNormal,
     /// Number of waiting operations above which that applies.
     pub loaded_above: u32,
     /// Until the file system is unmounted.
-    pub unmount: Law,
+    pub unmount: LogNormal,
 }
 
 impl Times {
@@ -61,17 +61,19 @@ impl Times {
     /// slowest of a group of 24 is 10.3 s (spin-up), 2.4 s (mount; 4.5 s loaded) and 1.0 s
     /// (unmount).
     pub const PELICAN: Self = Self {
-        spin_up: Law { floor_s: 8.0, median_s: 1.2, sigma: 0.33 },
-        mount: Law { floor_s: 0.0, median_s: 1.2, sigma: 0.35 },
-        mount_loaded: Law { floor_s: 0.0, median_s: 1.8, sigma: 0.45 },
+        spin_up: LogNormal { floor_s: 8.0, median_s: 1.2, sigma: 0.33 },
+        mount: LogNormal { floor_s: 0.0, median_s: 1.2, sigma: 0.35 },
+        mount_loaded: LogNormal { floor_s: 0.0, median_s: 1.8, sigma: 0.45 },
         loaded_above: 600,
-        unmount: Law { floor_s: 0.0, median_s: 0.5, sigma: 0.35 },
+        unmount: LogNormal { floor_s: 0.0, median_s: 0.5, sigma: 0.35 },
     };
 
     /// The same, but mounts on a loaded rack are several times slower, as the paper's throughput
     /// and its refusals suggest.
-    pub const PELICAN_SLOW_MOUNTS: Self =
-        Self { mount_loaded: Law { floor_s: 0.0, median_s: 6.0, sigma: 0.45 }, ..Self::PELICAN };
+    pub const PELICAN_SLOW_MOUNTS: Self = Self {
+        mount_loaded: LogNormal { floor_s: 0.0, median_s: 6.0, sigma: 0.45 },
+        ..Self::PELICAN
+    };
 
     /// Draws the time of a mount while `waiting` operations wait.
     #[must_use]

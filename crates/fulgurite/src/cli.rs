@@ -17,8 +17,8 @@ use fulgurite_archive_commands::serve::{ServeArgs, serve};
 use fulgurite_archive_commands::tome::{TomeCommand, tome};
 use fulgurite_archive_commands::tomes::{TomesCommand, tomes};
 use fulgurite_object_commands::{ObjectCommand, object};
-use fulgurite_terminal::Work;
-use fulgurite_terminal::exit::{Coded, EXIT_CODES_HELP, Exit};
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::exit::{EXIT_CODES_HELP, Exit, ExitError};
 use fulgurite_terminal::output::{Output, note};
 use fulgurite_terminal::style::{self, ColorChoice, Tone};
 use fulgurite_twin_commands::{TwinCommand, twin};
@@ -105,9 +105,9 @@ enum Command {
 
 impl Command {
     /// Whether the command does its work even if no one reads its output.
-    const fn outlives_reader(&self) -> bool {
+    const fn ignores_broken_pipe(&self) -> bool {
         match self {
-            Self::Objects(command) => command.outlives_reader(),
+            Self::Objects(command) => command.ignores_broken_pipe(),
             Self::Serve(_)
             | Self::Recover(_)
             | Self::Demo(_)
@@ -141,7 +141,7 @@ pub(crate) fn main() -> ExitCode {
     style::choose(cli.color);
     start_log(&cli);
     let out = Output::new(cli.json);
-    let out = if cli.command.outlives_reader() { out.outliving_reader() } else { out };
+    let out = if cli.command.ignores_broken_pipe() { out.ignoring_broken_pipe() } else { out };
     let result =
         check_processor().and_then(|()| run(&cli.command, &out)).and_then(|()| out.flush());
     let exit = match result {
@@ -151,8 +151,12 @@ pub(crate) fn main() -> ExitCode {
             if exit != Exit::Success {
                 // What was printed before the failure is still a result.
                 let _ = out.flush();
-                let said = format!("{error:#}");
-                note(format_args!("{} {}", style::error(Tone::Bad, "fulgurite:"), said.trim_end()));
+                let message = format!("{error:#}");
+                note(format_args!(
+                    "{} {}",
+                    style::error(Tone::Bad, "fulgurite:"),
+                    message.trim_end()
+                ));
             }
             exit
         }
@@ -162,15 +166,15 @@ pub(crate) fn main() -> ExitCode {
 
 /// Parses the command line; help and error messages use the requested color.
 fn parse() -> Cli {
-    let choice = wished_color(std::env::args_os());
+    let choice = requested_color(std::env::args_os());
     let matches = Cli::command().color(choice).get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 /// Finds the value of `--color` before anything else is parsed, so that the error of a wrong
 /// command line is in color too.
-fn wished_color(arguments: impl Iterator<Item = std::ffi::OsString>) -> clap::ColorChoice {
-    let mut wish = clap::ColorChoice::Auto;
+fn requested_color(arguments: impl Iterator<Item = std::ffi::OsString>) -> clap::ColorChoice {
+    let mut choice = clap::ColorChoice::Auto;
     let mut is_value = false;
     for argument in arguments.skip(1) {
         let text = argument.to_string_lossy();
@@ -181,13 +185,13 @@ fn wished_color(arguments: impl Iterator<Item = std::ffi::OsString>) -> clap::Co
         };
         is_value = text == "--color";
         match value {
-            Some("always") => wish = clap::ColorChoice::Always,
-            Some("never") => wish = clap::ColorChoice::Never,
+            Some("always") => choice = clap::ColorChoice::Always,
+            Some("never") => choice = clap::ColorChoice::Never,
             _ if text == "--" => break,
             _ => {}
         }
     }
-    wish
+    choice
 }
 
 /// Returns the command line as clap knows it, for completions and manual pages.
@@ -198,9 +202,10 @@ pub(crate) fn command_line() -> clap::Command {
 /// Rejects instructions that the environment forces and this processor lacks, and an impossible
 /// cache size: silently using others would falsify a measurement or a test.
 fn check_processor() -> anyhow::Result<()> {
-    match fulgurite_codes::Isa::forced().and_then(|_| fulgurite_codes::forced_cache()) {
+    match fulgurite_codes::Isa::from_env().and_then(|_| fulgurite_codes::l2_cache_bytes_from_env())
+    {
         Ok(_) => Ok(()),
-        Err(error) => Err(Coded::new(Exit::Config, error.to_string()).into()),
+        Err(error) => Err(ExitError::new(Exit::Config, error.to_string()).into()),
     }
 }
 
@@ -231,7 +236,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
 }
 
 /// Runs an async command.
-fn block_on(work: Work<'_>) -> anyhow::Result<()> {
+fn block_on(work: CommandFuture<'_>) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 

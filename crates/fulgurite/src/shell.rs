@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use serde_json::json;
 
@@ -53,7 +53,7 @@ pub(crate) fn completions(
 pub(crate) fn man(args: &ManArgs, mut root: clap::Command, out: &Output) -> anyhow::Result<()> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder).map_err(|error| {
-        Coded::new(Exit::Failure, format!("cannot make \"{}\": {error}", folder.display()))
+        ExitError::new(Exit::Failure, format!("cannot make \"{}\": {error}", folder.display()))
     })?;
     root.build();
     let pages = write_pages(&root, "fulgurite", folder)?;

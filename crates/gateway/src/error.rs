@@ -27,7 +27,7 @@ pub enum GatewayError {
     #[error("the nonces of admin calls in \"{path}\" cannot be read or written")]
     Nonces { path: PathBuf, source: io::Error },
     #[error("cannot make a self-signed certificate")]
-    TlsMake { source: rcgen::Error },
+    TlsGenerate { source: rcgen::Error },
 }
 
 /// The result of starting or running the gateway.
@@ -47,7 +47,7 @@ impl GatewayError {
             | Self::TlsFile { .. }
             | Self::TlsContent { .. }
             | Self::TlsPair { .. } => ErrorKind::Invalid,
-            Self::Nonces { .. } | Self::TlsMake { .. } => ErrorKind::Internal,
+            Self::Nonces { .. } | Self::TlsGenerate { .. } => ErrorKind::Internal,
         }
     }
 }

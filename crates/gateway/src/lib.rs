@@ -13,8 +13,8 @@
 mod admin;
 mod credentials;
 mod error;
+pub mod fuzz_api;
 mod limits;
-pub mod outside;
 mod page;
 mod percent;
 mod request;
@@ -29,4 +29,4 @@ pub use credentials::Credentials;
 pub use error::{GatewayError, Result};
 pub use limits::Limits;
 pub use server::{ColdTiers, Server, ServerConfig, TlsConfig, bind};
-pub use status::{ServerStatus, WholeStatus};
+pub use status::{FullStatus, ServerStatus};

@@ -25,7 +25,7 @@ pub(crate) const BUCKETS_MAX: usize = 10_000;
 /// Most keys in one `DeleteObjects` (S3).
 pub(crate) const DELETE_KEYS_MAX: usize = 1000;
 /// Concurrent deletes of one `DeleteObjects`; they share the archive's group commits.
-pub(crate) const DELETES_AT_ONCE: usize = 64;
+pub(crate) const DELETE_CONCURRENCY: usize = 64;
 /// Largest part number (S3).
 pub(crate) const PART_NUMBER_MAX: i32 = 10_000;
 /// Most concurrent connections, however many descriptors there are.
@@ -37,27 +37,27 @@ const FILES_RESERVE: u64 = 512;
 const CONNECTIONS_SHARE: u64 = 4;
 /// An idle connection is not closed for another before it has been idle this long, so a client that
 /// sends one request after another keeps its connection.
-pub(crate) const IDLE_PROTECTED: Duration = Duration::from_secs(1);
+pub(crate) const IDLE_GRACE: Duration = Duration::from_secs(1);
 /// Longest silence of an event stream. After that a keep-alive is sent, which detects a client that
 /// is gone.
-pub(crate) const EVENTS_SILENCE_MAX: Duration = Duration::from_secs(15);
+pub(crate) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// How long health and metrics pages wait for a tier: a tome answers between two operations, and
 /// one in another process may not answer at all.
-pub(crate) const TIERS_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const TIER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Events of the rack that are buffered for one subscriber.
-pub(crate) const RACK_EVENTS_WAITING: usize = 1024;
+pub(crate) const RACK_EVENTS_BUFFERED: usize = 1024;
 /// How often a long admin call reports its progress.
 pub(crate) const ADMIN_PROGRESS_PERIOD: Duration = Duration::from_secs(1);
 
 /// Largest clock skew of an operator's call.
-pub(crate) const ADMIN_WINDOW_MS: u64 = 5 * 60 * 1000;
+pub(crate) const ADMIN_CLOCK_SKEW_MS: u64 = 5 * 60 * 1000;
 /// Most nonces of operator's calls that are remembered at a time: 100 a second for ten minutes, the
 /// longest that a nonce must be remembered. Further calls are refused until nonces expire.
 pub(crate) const ADMIN_NONCES_MAX: usize = 60_000;
 /// Validity in days of a self-signed certificate.
 pub(crate) const CERTIFICATE_DAYS: i64 = 365;
 /// It is renewed this many days before it expires.
-pub(crate) const CERTIFICATE_RENEWED_DAYS: i64 = 30;
+pub(crate) const CERTIFICATE_RENEWAL_DAYS: i64 = 30;
 /// How often the certificate's expiry is checked.
 pub(crate) const CERTIFICATE_CHECK_PERIOD: Duration = Duration::from_secs(24 * 3600);
 /// Largest body of an operator's call.
@@ -75,7 +75,7 @@ pub struct Limits {
     pub admin_requests: usize,
     /// Concurrent subscribers to events; one more gets 503. The archive limits how many steps are
     /// buffered for each.
-    pub watchers: usize,
+    pub subscribers: usize,
     /// Time a client has for a TLS handshake.
     pub handshake_timeout: Duration,
     /// Time a client has for the head of a request; also how long an idle connection is kept open.
@@ -95,7 +95,7 @@ impl Default for Limits {
             // A large PUT holds about 2 MiB, so all of them together stay within 256 MiB.
             requests: 128,
             admin_requests: 16,
-            watchers: 8,
+            subscribers: 8,
             handshake_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(75),
             body_timeout: Duration::from_secs(60),
@@ -117,8 +117,8 @@ impl Limits {
     }
 }
 
-const _: () = assert!(CERTIFICATE_RENEWED_DAYS < CERTIFICATE_DAYS, "a new one is not due");
-const _: () = assert!(DELETES_AT_ONCE <= DELETE_KEYS_MAX, "no more at once than there can be");
+const _: () = assert!(CERTIFICATE_RENEWAL_DAYS < CERTIFICATE_DAYS, "a new one is not due");
+const _: () = assert!(DELETE_CONCURRENCY <= DELETE_KEYS_MAX, "no more at once than there can be");
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ pub struct ServerStatus {
 
 /// The status of the archive and of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WholeStatus {
+pub struct FullStatus {
     /// The status of the archive, whose fields are flattened into this.
     #[serde(flatten)]
     pub archive: Status,

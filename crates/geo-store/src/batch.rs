@@ -15,20 +15,20 @@ use std::sync::Arc;
 use std::sync::Weak;
 
 use bytes::Bytes;
-use fulgurite_geo::{Change, Coded, Data, Put, Version, Wanted, WriteId};
+use fulgurite_geo::{Change, Coded, Data, Put, ReadTarget, Version, WriteId};
 use fulgurite_keyed::Mode;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::driver::Work;
 use crate::fragments::{Stripe, fetch_chunk};
-use crate::limits::{BATCHED_MAX, BATCHES_AHEAD, STRIPE_LIST_BYTES_MAX};
-use crate::live::Live;
-use crate::object::{Object, Small};
-use crate::run::Work;
+use crate::limits::{BATCH_QUEUE_LEN, BATCHED_MAX, STRIPE_LIST_BYTES_MAX};
+use crate::live_map::LiveMap;
+use crate::object::{Object, SmallObject};
 use crate::store::Inner;
 use crate::{GeoError, Result, names};
 
 /// Location of the bytes of one object, for its row.
-struct Place {
+struct StripeLocation {
     stripe: WriteId,
     at: u64,
     stripe_size: u64,
@@ -43,31 +43,32 @@ impl Inner {
         bytes: Bytes,
         mode: Mode,
     ) -> Result<Version> {
-        let batches = self.batches.get_or_init(|| gather(Weak::clone(&self.own)));
+        let batches = self.batches.get_or_init(|| spawn_batcher(Weak::clone(&self.own)));
         let (answer, answered) = oneshot::channel();
         let key = object.key.clone();
-        let small = Small { object, bytes, mode, answer };
+        let small = SmallObject { object, bytes, mode, answer };
         let ended = || GeoError::Unwritten { key: key.clone() };
         batches.send(small).await.map_err(|_| ended())?;
         answered.await.map_err(|_| ended())?
     }
 
     /// Writes a stripe, then the row of each of its objects, which names it.
-    async fn put_stripe(self: Arc<Self>, smalls: Vec<Small>) {
-        let place = self.write_stripe(&smalls).await;
-        let (stripe, mut at, stripe_size, coded) = match place {
-            Ok(place) => (place.stripe, place.at, place.stripe_size, place.coded),
+    async fn put_stripe(self: Arc<Self>, small_objects: Vec<SmallObject>) {
+        let location = self.write_stripe(&small_objects).await;
+        let (stripe, mut at, stripe_size, coded) = match location {
+            Ok(location) => (location.stripe, location.at, location.stripe_size, location.coded),
             Err(error) => {
                 let why = fulgurite_units::error_chain(&error);
-                tracing::warn!(%why, objects = smalls.len(), "a stripe could not be written");
-                for small in smalls {
+                let objects = small_objects.len();
+                tracing::warn!(%why, objects, "a stripe could not be written");
+                for small in small_objects {
                     let key = small.object.key;
                     let _ = small.answer.send(Err(GeoError::Unwritten { key }));
                 }
                 return;
             }
         };
-        for small in smalls {
+        for small in small_objects {
             let coded = coded.clone();
             let data = Data::Shared { stripe, at, stripe_size, coded };
             at += small.bytes.len() as u64;
@@ -95,23 +96,23 @@ impl Inner {
     }
 
     /// Writes the bytes of some objects as one stripe, an object itself.
-    async fn write_stripe(&self, smalls: &[Small]) -> Result<Place> {
-        let keys: BTreeSet<&str> = smalls.iter().map(|small| &*small.object.key).collect();
+    async fn write_stripe(&self, small_objects: &[SmallObject]) -> Result<StripeLocation> {
+        let keys: BTreeSet<&str> = small_objects.iter().map(|small| &*small.object.key).collect();
         let mut bytes = list(&keys);
         let at = bytes.len() as u64;
-        for small in smalls {
+        for small in small_objects {
             bytes.extend_from_slice(&small.bytes);
         }
         let stripe_size = bytes.len() as u64;
         let stripe = self.draw();
         let coded = self.put_as(stripe, Bytes::from(bytes)).await?;
-        Ok(Place { stripe, at, stripe_size, coded })
+        Ok(StripeLocation { stripe, at, stripe_size, coded })
     }
 
     /// Removes a stripe if no object has bytes in it any more; ignores keys that are not stripes.
-    pub(crate) async fn drop_stripe(&self, live: &Arc<Live>, key: &str) -> Result<()> {
-        let Some(write) = names::of_stripe(key) else { return Ok(()) };
-        let (found, _) = self.look(live, key, (Wanted::Facts, None)).await?;
+    pub(crate) async fn drop_stripe(&self, live: &Arc<LiveMap>, key: &str) -> Result<()> {
+        let Some(write) = names::parse_stripe(key) else { return Ok(()) };
+        let (found, _) = self.lookup(live, key, (ReadTarget::Metadata, None)).await?;
         let Some(found) = found else { return Ok(()) };
         let Some(stripe) = Stripe::of(key, &found.value) else { return Ok(()) };
         // Puts that name it may still be in flight.
@@ -119,8 +120,8 @@ impl Inner {
         if age <= live.map.lease.max(live.map.grace) {
             return Ok(());
         }
-        for object in objects_of(live, &stripe).await? {
-            if self.has_in(live, &object, write).await? {
+        for object in keys_of_stripe(live, &stripe).await? {
+            if self.has_bytes_in(live, &object, write).await? {
                 return Ok(());
             }
         }
@@ -128,7 +129,12 @@ impl Inner {
     }
 
     /// Whether any live version of an object has bytes in a stripe.
-    async fn has_in(&self, live: &Arc<Live>, object: &str, stripe: WriteId) -> Result<bool> {
+    async fn has_bytes_in(
+        &self,
+        live: &Arc<LiveMap>,
+        object: &str,
+        stripe: WriteId,
+    ) -> Result<bool> {
         let known = self.known(live, object).await?;
         let of = |decided: &fulgurite_geo::Decided| {
             let put = decided.value.put();
@@ -140,20 +146,20 @@ impl Inner {
 }
 
 /// Collects small objects into batches for as long as the store is in use.
-fn gather(inner: Weak<Inner>) -> mpsc::Sender<Small> {
-    let (send, mut smalls) = mpsc::channel::<Small>(BATCHES_AHEAD);
+fn spawn_batcher(inner: Weak<Inner>) -> mpsc::Sender<SmallObject> {
+    let (send, mut small_objects) = mpsc::channel::<SmallObject>(BATCH_QUEUE_LEN);
     tokio::spawn(async move {
-        while let Some(first) = smalls.recv().await {
+        while let Some(first) = small_objects.recv().await {
             let Some(map) = inner.upgrade().map(|inner| inner.any_live().map.clone()) else {
                 return;
             };
             let wait = std::time::Duration::from_nanos(map.batch.as_nanos());
             let until = tokio::time::Instant::now() + wait;
             // The list of keys takes part of the chunk, and long keys make it overflow.
-            let most = map.chunk.get() / 2;
+            let limit = map.chunk.get() / 2;
             let (mut bytes, mut batch) = (first.bytes.len() as u64, vec![first]);
-            while batch.len() < BATCHED_MAX && bytes < most {
-                match tokio::time::timeout_at(until, smalls.recv()).await {
+            while batch.len() < BATCHED_MAX && bytes < limit {
+                match tokio::time::timeout_at(until, small_objects.recv()).await {
                     Ok(Some(small)) => {
                         bytes += small.bytes.len() as u64;
                         batch.push(small);
@@ -180,7 +186,7 @@ fn list(keys: &BTreeSet<&str>) -> Vec<u8> {
 }
 
 /// Returns the objects of a stripe. Their list may end in any chunk: reads as many as needed.
-async fn objects_of(live: &Arc<Live>, stripe: &Stripe) -> Result<Vec<String>> {
+async fn keys_of_stripe(live: &Arc<LiveMap>, stripe: &Stripe) -> Result<Vec<String>> {
     let mut bytes = Vec::new();
     for chunk in stripe.coded.chunks(stripe.size) {
         if bytes.len() > STRIPE_LIST_BYTES_MAX {

@@ -31,7 +31,7 @@ use fulgurite_units::{ByteCount, Clock};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::limits::{CACHE_ENTRIES_MAX, CACHE_REST, CACHE_SHARE, CACHE_WRITES};
+use crate::limits::{CACHE_COOLDOWN, CACHE_ENTRIES_MAX, CACHE_SHARE, CACHE_WRITES};
 use crate::{GeoError, Result, names};
 
 /// Lock file, held by one program.
@@ -70,7 +70,7 @@ pub(crate) struct CacheCounts {
 #[derive(Debug, Default)]
 struct Index {
     entries: BTreeMap<String, Entry>,
-    by_use: BTreeMap<u64, String>,
+    lru: BTreeMap<u64, String>,
     bytes: u64,
     /// Bytes reserved by running writes.
     reserved: u64,
@@ -89,23 +89,23 @@ impl Index {
         self.remove(&name);
         self.used += 1;
         self.bytes += bytes;
-        self.by_use.insert(self.used, name.clone());
+        self.lru.insert(self.used, name.clone());
         self.entries.insert(name, Entry { bytes, used: self.used });
     }
 
     fn remove(&mut self, name: &str) -> bool {
         let Some(entry) = self.entries.remove(name) else { return false };
-        self.by_use.remove(&entry.used);
+        self.lru.remove(&entry.used);
         self.bytes -= entry.bytes;
         true
     }
 
     fn touch(&mut self, name: &str) {
         let Some(entry) = self.entries.get_mut(name) else { return };
-        self.by_use.remove(&entry.used);
+        self.lru.remove(&entry.used);
         self.used += 1;
         entry.used = self.used;
-        self.by_use.insert(self.used, name.to_owned());
+        self.lru.insert(self.used, name.to_owned());
     }
 
     /// Reserves room for so many bytes. Returns the least recently used entries that it evicts for
@@ -114,7 +114,7 @@ impl Index {
         let mut out = Vec::new();
         self.reserved += bytes;
         while self.bytes + self.reserved > bytes_max || self.entries.len() >= CACHE_ENTRIES_MAX {
-            let Some(name) = self.by_use.first_key_value().map(|(_, name)| name.clone()) else {
+            let Some(name) = self.lru.first_key_value().map(|(_, name)| name.clone()) else {
                 break;
             };
             self.remove(&name);
@@ -126,12 +126,12 @@ impl Index {
 
 /// Returns the file name of a fragment; none if the blob is not a fragment.
 fn file_name(blob: &Key) -> Option<String> {
-    let (write, chunk, index) = names::of_blob(blob)?;
+    let (write, chunk, index) = names::parse_blob(blob)?;
     Some(format!("{write}.{chunk:08x}.{index:02x}"))
 }
 
 /// Whether a file is one of ours: others in the folder are left alone.
-fn is_ours(name: &str) -> bool {
+fn is_cache_file(name: &str) -> bool {
     let mut parts = name.split('.').map(|part| {
         let hex = part.bytes().all(|b| b.is_ascii_hexdigit());
         (hex, part.len())
@@ -157,12 +157,12 @@ impl FragmentCache {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let folder = folder.display();
-                let what = format!("another program has the cache {folder}: give each its own");
-                return Err(GeoError::Invalid { what });
+                let reason = format!("another program has the cache {folder}: give each its own");
+                return Err(GeoError::Invalid { reason });
             }
             Err(TryLockError::Error(error)) => return Err(failed("lock the cache")(error)),
         }
-        let index = found(folder).map_err(failed("list the cache"))?;
+        let index = load_index(folder).map_err(failed("list the cache"))?;
         let inner = Inner {
             folder: folder.to_owned(),
             bytes_max: bytes.get(),
@@ -187,7 +187,7 @@ impl FragmentCache {
     /// Whether a fragment is in the index.
     pub(crate) fn has(&self, blob: &Key) -> bool {
         let name = file_name(blob);
-        !self.0.is_off() && name.is_some_and(|name| self.0.index().entries.contains_key(&name))
+        !self.0.is_disabled() && name.is_some_and(|name| self.0.index().entries.contains_key(&name))
     }
 
     /// Reads a range of the stored payload of a fragment, without verifying it.
@@ -205,10 +205,10 @@ impl FragmentCache {
     }
 
     /// Caches the stored payload of a verified fragment, if that is easily possible.
-    pub(crate) fn keep(&self, blob: &Key, stored: Bytes) {
+    pub(crate) fn insert(&self, blob: &Key, stored: Bytes) {
         let is_too_large = stored.len() as u64 > self.0.bytes_max / CACHE_SHARE;
         let Some(name) = file_name(blob) else { return };
-        if is_too_large || self.0.is_off() || self.has(blob) {
+        if is_too_large || self.0.is_disabled() || self.has(blob) {
             return;
         }
         // Reads do not wait for it: if no write slot is free, the fragment is not cached.
@@ -223,7 +223,7 @@ impl FragmentCache {
     }
 
     /// Drops a fragment: it is damaged, or was removed from its site.
-    pub(crate) async fn drop_one(&self, blob: &Key) {
+    pub(crate) async fn evict(&self, blob: &Key) {
         let Some(name) = file_name(blob) else { return };
         let inner = Arc::clone(&self.0);
         let dropped = tokio::task::spawn_blocking(move || {
@@ -245,25 +245,25 @@ impl Inner {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn is_off(&self) -> bool {
+    fn is_disabled(&self) -> bool {
         let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.is_some_and(|failed| failed.elapsed() < CACHE_REST)
+        failed.is_some_and(|failed| failed.elapsed() < CACHE_COOLDOWN)
     }
 
     /// Disables the cache for a while.
-    fn turn_off(&self, error: &std::io::Error) {
-        let was_off = self.is_off();
+    fn disable(&self, error: &std::io::Error) {
+        let was_disabled = self.is_disabled();
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        if !was_off {
+        if !was_disabled {
             let folder = self.folder.display();
-            let seconds = CACHE_REST.as_secs();
+            let seconds = CACHE_COOLDOWN.as_secs();
             tracing::warn!(%folder, %error, seconds, "the cache fails and is left alone");
         }
     }
 
     fn remove(&self, name: &str) {
         match std::fs::remove_file(self.folder.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => self.turn_off(&error),
+            Err(error) if error.kind() != ErrorKind::NotFound => self.disable(&error),
             Ok(()) | Err(_) => {}
         }
     }
@@ -299,7 +299,7 @@ impl Inner {
                 }
                 // The file was removed or truncated.
                 if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) {
-                    self.turn_off(&error);
+                    self.disable(&error);
                 }
                 None
             }
@@ -322,24 +322,24 @@ impl Inner {
             Err(error) => {
                 drop(index);
                 let _ = std::fs::remove_file(&new);
-                self.turn_off(&error);
+                self.disable(&error);
             }
         }
     }
 }
 
 /// Indexes the files of a folder, least recently used first.
-fn found(folder: &Path) -> std::io::Result<Index> {
+fn load_index(folder: &Path) -> std::io::Result<Index> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if name.strip_suffix(NEW).is_some_and(is_ours) {
+        if name.strip_suffix(NEW).is_some_and(is_cache_file) {
             // It was never completed.
             let _ = std::fs::remove_file(entry.path());
-        } else if is_ours(&name) {
-            let known = entry.metadata()?;
-            all.push((known.modified()?, name, known.len()));
+        } else if is_cache_file(&name) {
+            let metadata = entry.metadata()?;
+            all.push((metadata.modified()?, name, metadata.len()));
         }
     }
     all.sort();

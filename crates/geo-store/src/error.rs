@@ -1,7 +1,7 @@
 //! Errors of operations on objects over sites.
 
 use fulgurite_geo::Version;
-use fulgurite_keyed::{Failure, Sort};
+use fulgurite_keyed::{ObjectStoreError, ObjectStoreErrorKind};
 use fulgurite_sites::{AddressError, OpenError};
 use fulgurite_units::ErrorKind;
 
@@ -10,8 +10,8 @@ use fulgurite_units::ErrorKind;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
 pub enum GeoError {
-    #[error("{what}")]
-    Invalid { what: String },
+    #[error("{reason}")]
+    Invalid { reason: String },
     #[error("there is nothing under {key:?}")]
     NotFound { key: String },
     #[error("there is something under {key:?} already")]
@@ -39,8 +39,10 @@ pub enum GeoError {
     Replaced { key: String, version: Version },
     #[error("what was read of {key:?} is not what was put, though each fragment is")]
     Corrupt { key: String },
-    #[error("the map of sites has changed, and this program could not take in the new one: {what}")]
-    OldMap { what: String },
+    #[error(
+        "the map of sites has changed, and this program could not take in the new one: {reason}"
+    )]
+    OldMap { reason: String },
     #[error(
         "the map of sites was not confirmed by enough sites for {seconds} s: another one may hold, \
          and nothing is written or read by this one"
@@ -94,14 +96,14 @@ impl GeoError {
     }
 }
 
-impl Failure for GeoError {
+impl ObjectStoreError for GeoError {
     const STORE: &'static str = "Geo";
 
-    fn sort(&self) -> Sort {
+    fn error_kind(&self) -> ObjectStoreErrorKind {
         match self {
-            Self::NotFound { .. } => Sort::NotFound,
-            Self::Exists { .. } => Sort::Exists,
-            Self::Changed { .. } => Sort::Changed,
+            Self::NotFound { .. } => ObjectStoreErrorKind::NotFound,
+            Self::Exists { .. } => ObjectStoreErrorKind::Exists,
+            Self::Changed { .. } => ObjectStoreErrorKind::Changed,
             Self::Invalid { .. }
             | Self::Unavailable { .. }
             | Self::Indeterminate { .. }
@@ -114,7 +116,7 @@ impl Failure for GeoError {
             | Self::Map(_)
             | Self::Address { .. }
             | Self::Open { .. }
-            | Self::File { .. } => Sort::Other,
+            | Self::File { .. } => ObjectStoreErrorKind::Other,
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fulgurite_geo::{Chunk, Coded, Fetched, Fragment, How, Value, WriteId};
+use fulgurite_geo::{Chunk, Coded, FetchResult, Fragment, OpResult, Value, WriteId};
 use fulgurite_sites::fragment::{ChunkCode, Header, PutId, decode, encode, payload, stored_range};
 use fulgurite_sites::{BlobError, Certainty, Key};
 use fulgurite_units::{ByteCount, UnixTime};
@@ -19,13 +19,13 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
 use crate::cache::FragmentCache;
-use crate::limits::{BLOB_REST, BLOB_TRIES, BLOB_WITHIN};
-use crate::live::Live;
+use crate::limits::{BLOB_BACKOFF, BLOB_TIMEOUT, BLOB_TRIES};
+use crate::live_map::LiveMap;
 use crate::site::{Counts, Site};
 use crate::{GeoError, Result, names};
 
 /// Marker in place of a fenced fragment, which must never be written; the object's key follows.
-pub(crate) const FORBIDDEN: &[u8] = b"fulgurite: this fragment must not be written\n";
+pub(crate) const FENCE_MARK: &[u8] = b"fulgurite: this fragment must not be written\n";
 
 /// A set of fragments: the write they belong to, and how many bytes they encode.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Stripe {
 
     fn code(&self) -> Result<ChunkCode> {
         let code = ChunkCode::new(self.coded.data, self.coded.parity);
-        code.map_err(|error| GeoError::Invalid { what: error.to_string() })
+        code.map_err(|error| GeoError::Invalid { reason: error.to_string() })
     }
 
     /// Returns the header of a fragment of a chunk. For a multipart upload, the total size and the
@@ -80,9 +80,9 @@ impl Stripe {
 
 /// Encoded fragments of chunks, ready to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Encoded(BTreeMap<(u32, u8), Bytes>);
+pub(crate) struct EncodedFragments(BTreeMap<(u32, u8), Bytes>);
 
-impl Encoded {
+impl EncodedFragments {
     /// Encodes chunks of a stripe; `bytes` start at the first of them.
     pub(crate) fn of(stripe: &Stripe, chunks: &[Chunk], bytes: &[u8]) -> Result<Self> {
         let code = stripe.code()?;
@@ -91,14 +91,14 @@ impl Encoded {
         for chunk in chunks {
             let length = usize::try_from(chunk.length).unwrap_or(usize::MAX);
             let Some((own, behind)) = rest.split_at_checked(length) else {
-                let what = format!("{} bytes, and chunks of more", bytes.len());
-                return Err(GeoError::Invalid { what });
+                let reason = format!("{} bytes, and chunks of more", bytes.len());
+                return Err(GeoError::Invalid { reason });
             };
             rest = behind;
             for (index, payload) in (0..).zip(code.encode(own)) {
                 let header = stripe.header(chunk, index);
                 let blob = encode(&header, &payload);
-                let blob = blob.map_err(|error| GeoError::Invalid { what: error.to_string() })?;
+                let blob = blob.map_err(|error| GeoError::Invalid { reason: error.to_string() })?;
                 all.insert((chunk.number, index), Bytes::from(blob));
             }
         }
@@ -106,30 +106,30 @@ impl Encoded {
     }
 
     /// Returns the chunks of one fragment.
-    fn of_index(&self, index: u8) -> impl Iterator<Item = (u32, &Bytes)> {
+    fn fragment_blobs(&self, index: u8) -> impl Iterator<Item = (u32, &Bytes)> {
         self.0.iter().filter(move |((_, of), _)| *of == index).map(|((n, _), blob)| (*n, blob))
     }
 }
 
 /// Retries a blob call a few times with backoff, as long as it was not, or may not have been,
 /// executed.
-async fn tried<T, F>(site: &Site, call: impl Fn() -> F) -> Result<T, BlobError>
+async fn with_retries<T, F>(site: &Site, call: impl Fn() -> F) -> Result<T, BlobError>
 where
     F: Future<Output = Result<T, BlobError>>,
 {
-    let mut rest = BLOB_REST;
+    let mut rest = BLOB_BACKOFF;
     let mut tries = 0;
     let began = Instant::now();
     loop {
         let one = Instant::now();
-        let left = BLOB_WITHIN.saturating_sub(began.elapsed());
+        let left = BLOB_TIMEOUT.saturating_sub(began.elapsed());
         let done = tokio::time::timeout(left, call()).await;
         let out_of_time = || BlobError::Unknown(fulgurite_sites::Cause::new("no answer in time"));
         let done = done.unwrap_or_else(|_| Err(out_of_time()));
         let refused = done.as_ref().is_err_and(|error| error.certainty() == Certainty::Refused);
-        site.note_blob(one, &done);
+        site.record_blob(one, &done);
         tries += 1;
-        if done.is_ok() || refused || tries == BLOB_TRIES || began.elapsed() + rest > BLOB_WITHIN {
+        if done.is_ok() || refused || tries == BLOB_TRIES || began.elapsed() + rest > BLOB_TIMEOUT {
             return done;
         }
         tokio::time::sleep(rest).await;
@@ -138,43 +138,54 @@ where
 }
 
 /// Writes all chunks of a fragment.
-pub(crate) async fn write(live: &Live, fragment: Fragment, encoded: &Encoded) -> How {
-    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
-    for (chunk, blob) in encoded.of_index(fragment.index) {
-        let Ok(key) = names::blob(fragment, chunk) else { return How::Unknown };
-        match tried(site, || blobs.create(&key, blob.clone())).await {
+pub(crate) async fn write(
+    live: &LiveMap,
+    fragment: Fragment,
+    encoded: &EncodedFragments,
+) -> OpResult {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return OpResult::Unknown };
+    for (chunk, blob) in encoded.fragment_blobs(fragment.index) {
+        let Ok(key) = names::blob(fragment, chunk) else { return OpResult::Unknown };
+        match with_retries(site, || blobs.create(&key, blob.clone())).await {
             Ok(()) => Counts::add(&site.counts.written, blob.len() as u64),
             // The blob there is not ours: the fragment was fenced.
-            Err(BlobError::Exists) => return How::Absent,
+            Err(BlobError::Exists) => return OpResult::Absent,
             Err(error) => {
                 tracing::warn!(site = %site.name, blob = %key, %error, "a fragment is not written");
-                return How::Unknown;
+                return OpResult::Unknown;
             }
         }
     }
-    How::Done
+    OpResult::Done
 }
 
 /// Checks whether all chunks of a fragment exist: by their lengths or, if `deep`, by all their
 /// bytes.
-pub(crate) async fn probe(live: &Live, stripe: &Stripe, fragment: Fragment, deep: bool) -> How {
-    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+pub(crate) async fn probe(
+    live: &LiveMap,
+    stripe: &Stripe,
+    fragment: Fragment,
+    deep: bool,
+) -> OpResult {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return OpResult::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
-        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
-        let there = if deep {
-            let whole = tried(site, || blobs.get(&key, None)).await;
+        let Ok(key) = names::blob(fragment, chunk.number) else { return OpResult::Unknown };
+        let exists = if deep {
+            let whole = with_retries(site, || blobs.get(&key, None)).await;
             whole.map(|blob| stripe.is_fragment(&chunk, fragment.index, &blob))
         } else {
-            let meta = tried(site, || blobs.head(&key)).await;
+            let meta = with_retries(site, || blobs.head(&key)).await;
             meta.map(|meta| meta.bytes.get() == stripe.blob_bytes(&chunk))
         };
-        match there {
+        match exists {
             Ok(true) => {}
-            Ok(false) | Err(BlobError::NotFound | BlobError::Corrupt(_)) => return How::Absent,
-            Err(_) => return How::Unknown,
+            Ok(false) | Err(BlobError::NotFound | BlobError::Corrupt(_)) => {
+                return OpResult::Absent;
+            }
+            Err(_) => return OpResult::Unknown,
         }
     }
-    How::Done
+    OpResult::Done
 }
 
 impl Stripe {
@@ -192,76 +203,82 @@ impl Stripe {
 }
 
 /// Fences a missing fragment: writes a marker in its place, so that it can never be written.
-pub(crate) async fn forbid(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
-    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+pub(crate) async fn fence(live: &LiveMap, stripe: &Stripe, fragment: Fragment) -> OpResult {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return OpResult::Unknown };
     // One chunk that can never exist is enough.
     for chunk in stripe.coded.chunks(stripe.size) {
-        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
-        let mark = Bytes::from([FORBIDDEN, stripe.object.as_bytes()].concat());
-        match tried(site, || blobs.create(&key, mark.clone())).await {
-            Ok(()) => return How::Done,
+        let Ok(key) = names::blob(fragment, chunk.number) else { return OpResult::Unknown };
+        let mark = Bytes::from([FENCE_MARK, stripe.object.as_bytes()].concat());
+        match with_retries(site, || blobs.create(&key, mark.clone())).await {
+            Ok(()) => return OpResult::Done,
             Err(BlobError::Exists) => {}
-            Err(_) => return How::Unknown,
+            Err(_) => return OpResult::Unknown,
         }
     }
-    How::Unknown
+    OpResult::Unknown
 }
 
 /// Removes a fragment, or the marker in its place.
-pub(crate) async fn erase(live: &Live, stripe: &Stripe, fragment: Fragment) -> How {
-    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+pub(crate) async fn erase(live: &LiveMap, stripe: &Stripe, fragment: Fragment) -> OpResult {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return OpResult::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
-        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
+        let Ok(key) = names::blob(fragment, chunk.number) else { return OpResult::Unknown };
         if let Some(cache) = live.cache_of(fragment.site) {
-            cache.drop_one(&key).await;
+            cache.evict(&key).await;
         }
-        if tried(site, || blobs.delete(&key)).await.is_err() {
-            return How::Unknown;
+        if with_retries(site, || blobs.delete(&key)).await.is_err() {
+            return OpResult::Unknown;
         }
     }
-    How::Done
+    OpResult::Done
 }
 
 /// Removes one blob.
-pub(crate) async fn erase_blob(live: &Live, site: fulgurite_geo::SiteIndex, blob: &Key) -> How {
-    let Some((site, blobs)) = live.blobs(site) else { return How::Unknown };
-    let removed = tried(site, || blobs.delete(blob)).await;
-    if removed.is_ok() { How::Done } else { How::Unknown }
+pub(crate) async fn erase_blob(
+    live: &LiveMap,
+    site: fulgurite_geo::SiteIndex,
+    blob: &Key,
+) -> OpResult {
+    let Some((site, blobs)) = live.blobs(site) else { return OpResult::Unknown };
+    let removed = with_retries(site, || blobs.delete(blob)).await;
+    if removed.is_ok() { OpResult::Done } else { OpResult::Unknown }
 }
 
 /// Rebuilds a fragment from others and writes it in place of whatever is there.
-pub(crate) async fn rebuild(live: &Arc<Live>, stripe: &Stripe, fragment: Fragment) -> How {
-    let Some((site, blobs)) = live.blobs(fragment.site) else { return How::Unknown };
+pub(crate) async fn rebuild(live: &Arc<LiveMap>, stripe: &Stripe, fragment: Fragment) -> OpResult {
+    let Some((site, blobs)) = live.blobs(fragment.site) else { return OpResult::Unknown };
     for chunk in stripe.coded.chunks(stripe.size) {
         let Ok(bytes) = fetch_chunk(live, (stripe, false), &chunk, None).await else {
-            return How::Unknown;
+            return OpResult::Unknown;
         };
-        let Ok(encoded) = Encoded::of(stripe, &[chunk], &bytes) else { return How::Unknown };
-        let Ok(key) = names::blob(fragment, chunk.number) else { return How::Unknown };
-        for (_, blob) in encoded.of_index(fragment.index) {
-            let mut written = tried(site, || blobs.create(&key, blob.clone())).await;
+        let Ok(encoded) = EncodedFragments::of(stripe, &[chunk], &bytes) else {
+            return OpResult::Unknown;
+        };
+        let Ok(key) = names::blob(fragment, chunk.number) else { return OpResult::Unknown };
+        for (_, blob) in encoded.fragment_blobs(fragment.index) {
+            let mut written = with_retries(site, || blobs.create(&key, blob.clone())).await;
             if matches!(written, Err(BlobError::Exists)) {
                 // The blob there is damaged or truncated: replace it.
-                if tried(site, || blobs.delete(&key)).await.is_err() {
-                    return How::Unknown;
+                if with_retries(site, || blobs.delete(&key)).await.is_err() {
+                    return OpResult::Unknown;
                 }
-                written = tried(site, || blobs.create(&key, blob.clone())).await;
+                written = with_retries(site, || blobs.create(&key, blob.clone())).await;
             }
             match written {
                 Ok(()) => Counts::add(&site.counts.written, blob.len() as u64),
-                Err(_) => return How::Unknown,
+                Err(_) => return OpResult::Unknown,
             }
         }
     }
-    How::Done
+    OpResult::Done
 }
 
 /// Why bytes could not be read.
-pub(crate) type Short = Fetched;
+pub(crate) type TooFew = FetchResult;
 
 /// Why a fragment could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lack {
+enum FragmentError {
     /// It does not exist, or is not a valid fragment.
     Absent,
     /// Its state is unknown.
@@ -272,12 +289,12 @@ enum Lack {
 /// fail or are slow. If it is `durable`, a cache may supply parts: other versions may be made
 /// obsolete by programs that do not know of the cache.
 pub(crate) async fn fetch_chunk(
-    live: &Arc<Live>,
+    live: &Arc<LiveMap>,
     (stripe, durable): (&Stripe, bool),
     chunk: &Chunk,
     range: Option<Range<u64>>,
-) -> Result<Bytes, Short> {
-    let code = stripe.code().map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 })?;
+) -> Result<Bytes, TooFew> {
+    let code = stripe.code().map_err(|_| FetchResult::TooFew { absent: u8::MAX, unknown: 0 })?;
     let range = range.unwrap_or(0..chunk.length);
     let narrow = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
     let length = narrow(chunk.length);
@@ -286,32 +303,36 @@ pub(crate) async fn fetch_chunk(
     if let [piece] = &*pieces {
         let part = piece.range.clone();
         let own = usize::from(piece.fragment);
-        let given = gather(live, (stripe, chunk, durable), &code, Some(own), &part).await?;
-        if let Some((_, bytes)) = given.iter().find(|(index, _)| *index == own) {
+        let available =
+            fetch_payloads(live, (stripe, chunk, durable), &code, Some(own), &part).await?;
+        if let Some((_, bytes)) = available.iter().find(|(index, _)| *index == own) {
             return Ok(bytes.clone());
         }
-        let given: Vec<_> = given.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
+        let available: Vec<_> = available.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
         let length = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
-        let made = code.part(own, length, &given);
-        return made.map(Bytes::from).map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 });
+        let rebuilt = code.part(own, length, &available);
+        return rebuilt
+            .map(Bytes::from)
+            .map_err(|_| FetchResult::TooFew { absent: u8::MAX, unknown: 0 });
     }
-    let given = gather(live, (stripe, chunk, durable), &code, None, &(0..payload_bytes)).await?;
-    let given: Vec<_> = given.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
-    let whole = code.decode(length, &given);
-    let whole = whole.map_err(|_| Fetched::Short { absent: u8::MAX, unknown: 0 })?;
+    let available =
+        fetch_payloads(live, (stripe, chunk, durable), &code, None, &(0..payload_bytes)).await?;
+    let available: Vec<_> = available.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
+    let whole = code.decode(length, &available);
+    let whole = whole.map_err(|_| FetchResult::TooFew { absent: u8::MAX, unknown: 0 })?;
     let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     Ok(Bytes::from(whole).slice(at(range.start)..at(range.end)))
 }
 
 /// Fetches the same part of the payloads of as many fragments as needed; with `own`, only that one
 /// if it is available.
-async fn gather(
-    live: &Arc<Live>,
+async fn fetch_payloads(
+    live: &Arc<LiveMap>,
     (stripe, chunk, durable): (&Stripe, &Chunk, bool),
     code: &ChunkCode,
     own: Option<usize>,
     part: &Range<u32>,
-) -> Result<Vec<(usize, Bytes)>, Short> {
+) -> Result<Vec<(usize, Bytes)>, TooFew> {
     let mut order: Vec<usize> = (0..code.fragments()).collect();
     let distance = |index: &usize| {
         let site = stripe.fragment(*index).and_then(|fragment| live.site(fragment.site));
@@ -327,10 +348,10 @@ async fn gather(
     });
     let mut waiting = order.into_iter();
     let mut asked = FuturesUnordered::new();
-    let (mut given, mut absent, mut unknown) = (Vec::new(), 0_u8, 0_u8);
+    let (mut available, mut absent, mut unknown) = (Vec::new(), 0_u8, 0_u8);
     let mut wanted = if own.is_some() { 1 } else { code.data() };
     loop {
-        while asked.len() + given.len() < wanted {
+        while asked.len() + available.len() < wanted {
             let Some(index) = waiting.next() else { break };
             asked.push(payload_part(live, (stripe, chunk, durable), index, part.clone()));
         }
@@ -338,14 +359,14 @@ async fn gather(
         let next = tokio::time::timeout(hedge, asked.next()).await;
         match next {
             Ok(Some((index, Ok(bytes)))) => {
-                given.push((index, bytes));
-                if Some(index) == own || given.len() >= code.data() {
-                    return Ok(given);
+                available.push((index, bytes));
+                if Some(index) == own || available.len() >= code.data() {
+                    return Ok(available);
                 }
             }
-            Ok(Some((_, Err(Lack::Absent)))) => absent += 1,
-            Ok(Some((_, Err(Lack::Unknown)))) => unknown += 1,
-            Ok(None) => return Err(Fetched::Short { absent, unknown }),
+            Ok(Some((_, Err(FragmentError::Absent)))) => absent += 1,
+            Ok(Some((_, Err(FragmentError::Unknown)))) => unknown += 1,
+            Ok(None) => return Err(FetchResult::TooFew { absent, unknown }),
             // It is slow: ask one more.
             Err(_) => {
                 let others = code.data() + usize::from(own.is_some());
@@ -359,14 +380,14 @@ async fn gather(
 }
 
 /// Returns the time after which one more fragment is requested (hedged read).
-fn hedge_after(live: &Live, stripe: &Stripe) -> Duration {
+fn hedge_after(live: &LiveMap, stripe: &Stripe) -> Duration {
     let sites = stripe.coded.sites.iter().filter_map(|site| live.site(*site));
     let usual = sites.filter(|site| !site.is_down()).map(Site::hedge_after);
     usual.max().unwrap_or(crate::limits::HEDGE_MIN)
 }
 
 /// Whether a fragment of another site is in the local cache.
-fn is_cached(live: &Live, stripe: &Stripe, chunk: &Chunk, index: usize) -> bool {
+fn is_cached(live: &LiveMap, stripe: &Stripe, chunk: &Chunk, index: usize) -> bool {
     let Some(fragment) = stripe.fragment(index) else { return false };
     let Some(cache) = live.cache_of(fragment.site) else { return false };
     names::blob(fragment, chunk.number).is_ok_and(|key| cache.has(&key))
@@ -384,7 +405,7 @@ async fn from_cache(
         Ok(bytes) => Some(Bytes::from(bytes)),
         Err(error) => {
             tracing::warn!(blob = %key, %error, "a fragment in the cache is damaged");
-            cache.drop_one(key).await;
+            cache.evict(key).await;
             None
         }
     }
@@ -392,14 +413,14 @@ async fn from_cache(
 
 /// Reads part of the payload of one fragment and verifies it.
 async fn payload_part(
-    live: &Arc<Live>,
+    live: &Arc<LiveMap>,
     (stripe, chunk, durable): (&Stripe, &Chunk, bool),
     index: usize,
     part: Range<u32>,
-) -> (usize, Result<Bytes, Lack>) {
+) -> (usize, Result<Bytes, FragmentError>) {
     let got = async {
-        let fragment = stripe.fragment(index).ok_or(Lack::Unknown)?;
-        let key = names::blob(fragment, chunk.number).map_err(|_| Lack::Unknown)?;
+        let fragment = stripe.fragment(index).ok_or(FragmentError::Unknown)?;
+        let key = names::blob(fragment, chunk.number).map_err(|_| FragmentError::Unknown)?;
         let header = stripe.header(chunk, fragment.index);
         let cache = live.cache_of(fragment.site).filter(|_| durable);
         if let Some(cache) = cache
@@ -407,28 +428,28 @@ async fn payload_part(
         {
             return Ok(bytes);
         }
-        let (site, blobs) = live.blobs(fragment.site).ok_or(Lack::Unknown)?;
+        let (site, blobs) = live.blobs(fragment.site).ok_or(FragmentError::Unknown)?;
         let stored = stored_range(header.bytes(), header.payload_bytes, &part);
         let began = Instant::now();
         let got = blobs.get(&key, Some(stored)).await;
-        site.note_blob(began, &got);
+        site.record_blob(began, &got);
         let stored = match got {
             Ok(stored) => stored,
             // At a site that is being rebuilt, a missing fragment may exist soon.
             Err(BlobError::NotFound | BlobError::Corrupt(_)) if !site.standing.rebuilding => {
-                return Err(Lack::Absent);
+                return Err(FragmentError::Absent);
             }
-            Err(_) => return Err(Lack::Unknown),
+            Err(_) => return Err(FragmentError::Unknown),
         };
         Counts::add(&site.counts.read, stored.len() as u64);
         let bytes = payload(&header.place(), header.payload_bytes, part.clone(), &stored);
         let damaged = |error| {
             tracing::warn!(site = %site.name, blob = %key, %error, "a fragment is damaged");
-            Lack::Absent
+            FragmentError::Absent
         };
         let bytes = bytes.map_err(damaged)?;
         if let Some(cache) = cache.filter(|_| part == (0..header.payload_bytes)) {
-            cache.keep(&key, stored);
+            cache.insert(&key, stored);
         }
         Ok(Bytes::from(bytes))
     };
@@ -437,7 +458,7 @@ async fn payload_part(
 
 /// Returns the sites of the fragments of a write, data first: consecutive sites of those that hold
 /// fragments, starting at a different one for each write.
-pub(crate) fn place(live: &Live, write: WriteId) -> Vec<fulgurite_geo::SiteIndex> {
+pub(crate) fn place(live: &LiveMap, write: WriteId) -> Vec<fulgurite_geo::SiteIndex> {
     let holders = live.map.holders();
     let count = usize::from(live.map.data) + usize::from(live.map.parity);
     let first = usize::try_from(write.0 % holders.len() as u128).unwrap_or(0);
@@ -446,12 +467,12 @@ pub(crate) fn place(live: &Live, write: WriteId) -> Vec<fulgurite_geo::SiteIndex
 
 /// Buffer of bytes that arrive in pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct PieceBuffer {
     pieces: std::collections::VecDeque<Bytes>,
     length: u64,
 }
 
-impl Gathered {
+impl PieceBuffer {
     pub(crate) fn push(&mut self, bytes: Bytes) {
         self.length += bytes.len() as u64;
         self.pieces.push_back(bytes);

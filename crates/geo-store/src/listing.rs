@@ -11,15 +11,15 @@
 
 use std::sync::Arc;
 
-use fulgurite_geo::{Judgement, Known, Row, SiteIndex, judge};
+use fulgurite_geo::{Judgement, KnownVersions, Row, SiteIndex, judge};
 use fulgurite_sites::Key;
 use futures::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use tokio::sync::mpsc;
 
-use crate::limits::LISTED_AHEAD;
-use crate::live::Live;
+use crate::limits::LISTING_QUEUE_LEN;
+use crate::live_map::LiveMap;
 use crate::map::Listing;
-use crate::undecided::Open;
+use crate::undecided_versions::Open;
 use crate::{GeoError, Result, names};
 
 /// The rows of one key.
@@ -27,7 +27,7 @@ use crate::{GeoError, Result, names};
 pub(crate) struct Listed {
     pub(crate) key: String,
     /// Their merged known versions.
-    pub(crate) known: Known,
+    pub(crate) known: KnownVersions,
     /// Whether they are enough to know the state of the object; if not, it must be read.
     pub(crate) certain: bool,
     /// The last undecided version that some of them have.
@@ -44,11 +44,11 @@ struct Scan {
 }
 
 impl Scan {
-    fn begin(live: &Arc<Live>, site: SiteIndex, (prefix, after): (Key, Option<Key>)) -> Self {
-        let (send, rows) = mpsc::channel(LISTED_AHEAD);
+    fn begin(live: &Arc<LiveMap>, site: SiteIndex, (prefix, after): (Key, Option<Key>)) -> Self {
+        let (send, rows) = mpsc::channel(LISTING_QUEUE_LEN);
         let site = live.shared(site);
         tokio::spawn(async move {
-            let table = site.as_ref().and_then(|site| Some((site, site.asked_table()?)));
+            let table = site.as_ref().and_then(|site| Some((site, site.current_table()?)));
             let Some((site, table)) = table else {
                 let _ = send.send(Err(())).await;
                 return;
@@ -89,7 +89,7 @@ impl Scan {
 }
 
 struct Merge {
-    live: Arc<Live>,
+    live: Arc<LiveMap>,
     scans: Vec<Scan>,
     needed: usize,
     done: bool,
@@ -103,8 +103,8 @@ impl Merge {
             return Ok(None);
         }
         futures::future::join_all(self.scans.iter_mut().map(Scan::fill)).await;
-        let whole = self.scans.iter().filter(|scan| !scan.broken).count();
-        if whole < self.needed {
+        let intact = self.scans.iter().filter(|scan| !scan.broken).count();
+        if intact < self.needed {
             self.done = true;
             return Err(GeoError::Unavailable { key: "a listing".into() });
         }
@@ -124,13 +124,13 @@ impl Merge {
             }
         }
         let Some(name) = names::object(&key) else {
-            return Err(GeoError::Invalid { what: format!("a foreign row {key}") });
+            return Err(GeoError::Invalid { reason: format!("a foreign row {key}") });
         };
         Ok(Some(self.listed(name, &rows)))
     }
 
     fn listed(&self, key: String, rows: &[Row]) -> Listed {
-        let mut known = Known::default();
+        let mut known = KnownVersions::default();
         for row in rows {
             known.merge(&row.known);
         }
@@ -165,7 +165,7 @@ impl Merge {
 /// Lists objects whose rows are below a key, and after another one if given, as the rows show them.
 /// Some may no longer exist.
 pub(crate) fn listed(
-    live: &Arc<Live>,
+    live: &Arc<LiveMap>,
     of: (Key, Option<Key>),
     (listing, except): (Listing, Option<SiteIndex>),
 ) -> impl Stream<Item = Result<Listed>> + Send + use<> {
@@ -176,8 +176,8 @@ pub(crate) fn listed(
         Listing::Nearest => 1,
     };
     // One more than needed, if there is one: rows that differ are then resolved without a read.
-    let most = if listing == Listing::Nearest { 1 } else { sites.len() };
-    sites.truncate(most);
+    let site_count = if listing == Listing::Nearest { 1 } else { sites.len() };
+    sites.truncate(site_count);
     let scans = sites.into_iter().map(|site| Scan::begin(live, site, of.clone())).collect();
     let merge = Merge { live: Arc::clone(live), scans, needed, done: false };
     stream::try_unfold(merge, |mut merge| async move {
@@ -189,7 +189,7 @@ pub(crate) fn listed(
 /// Lists the keys of all objects and stripes, from enough sites to miss none; `except` is not
 /// asked.
 pub(crate) fn keys(
-    live: &Arc<Live>,
+    live: &Arc<LiveMap>,
     except: Option<SiteIndex>,
 ) -> Result<impl Stream<Item = Result<String>> + Send + use<>> {
     Ok(all(live, except)?.map_ok(|listed| listed.key))
@@ -197,7 +197,7 @@ pub(crate) fn keys(
 
 /// The same, with the contents of the rows.
 pub(crate) fn all(
-    live: &Arc<Live>,
+    live: &Arc<LiveMap>,
     except: Option<SiteIndex>,
 ) -> Result<impl Stream<Item = Result<Listed>> + Send + use<>> {
     let objects = listed(live, (names::rows(None)?, None), (Listing::Quorum, except));

@@ -19,7 +19,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
 
-use fulgurite_geo::{Epoch, Error, Quorums, SiteIndex, Sizes, limits as geo_limits};
+use fulgurite_geo::{Epoch, Error, QuorumRule, Quorums, SiteIndex, limits as geo_limits};
 use fulgurite_sites::Address;
 use fulgurite_units::{ByteCount, Duration, settings};
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub struct SiteMap {
     pub parity: u8,
     /// Rule that sets the sizes of quorums.
     #[serde(default)]
-    pub quorums: Sizes,
+    pub quorums: QuorumRule,
     /// Whether writes begin with a fast round.
     #[serde(default = "yes")]
     pub fast: bool,
@@ -208,22 +208,22 @@ impl SiteMap {
     /// Returns the voting sites.
     #[must_use]
     pub fn voters(&self) -> Vec<SiteIndex> {
-        self.having(|site| site.table.is_some())
+        self.sites_where(|site| site.table.is_some())
     }
 
     /// Returns the sites that hold fragments.
     #[must_use]
     pub fn holders(&self) -> Vec<SiteIndex> {
-        self.having(|site| site.blobs.is_some())
+        self.sites_where(|site| site.blobs.is_some())
     }
 
     /// Returns the sites that are being rebuilt.
     #[must_use]
     pub fn rebuilding(&self) -> BTreeSet<SiteIndex> {
-        self.having(|site| site.rebuilding).into_iter().collect()
+        self.sites_where(|site| site.rebuilding).into_iter().collect()
     }
 
-    fn having(&self, has: impl Fn(&SiteEntry) -> bool) -> Vec<SiteIndex> {
+    fn sites_where(&self, has: impl Fn(&SiteEntry) -> bool) -> Vec<SiteIndex> {
         let sites = (0..=u8::MAX).map(SiteIndex).zip(&self.sites);
         sites.filter(|(_, site)| has(site)).map(|(index, _)| index).collect()
     }
@@ -231,7 +231,7 @@ impl SiteMap {
     /// Returns the site with this name.
     #[must_use]
     pub fn site(&self, name: &str) -> Option<SiteIndex> {
-        self.having(|site| site.name == name).first().copied()
+        self.sites_where(|site| site.name == name).first().copied()
     }
 
     /// Returns the sizes of its quorums.

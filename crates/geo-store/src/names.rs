@@ -41,13 +41,14 @@ pub(crate) fn stripe(write: WriteId) -> String {
 }
 
 /// Returns the stripe that a key belongs to, if it is the key of one.
-pub(crate) fn of_stripe(key: &str) -> Option<WriteId> {
+pub(crate) fn parse_stripe(key: &str) -> Option<WriteId> {
     let write = u128::from_str_radix(key.strip_prefix(STRIPE)?, 16).ok()?;
     Some(WriteId(write))
 }
 
 fn key(text: String) -> Result<Key> {
-    let invalid = |error: fulgurite_sites::KeyError| GeoError::Invalid { what: error.to_string() };
+    let invalid =
+        |error: fulgurite_sites::KeyError| GeoError::Invalid { reason: error.to_string() };
     Key::new(text).map_err(invalid)
 }
 
@@ -73,8 +74,8 @@ pub(crate) fn row(object: &str) -> Result<Key> {
         return key(format!("{STRIPES}/{stripe}"));
     }
     if object.len() > KEY_BYTES_MAX {
-        let what = format!("a key of {} bytes; {KEY_BYTES_MAX} are the most", object.len());
-        return Err(GeoError::Invalid { what });
+        let reason = format!("a key of {} bytes; {KEY_BYTES_MAX} are the most", object.len());
+        return Err(GeoError::Invalid { reason });
     }
     key(format!("{OBJECTS}/{}", escape(object)))
 }
@@ -122,7 +123,7 @@ pub(crate) fn blobs() -> Result<Key> {
 }
 
 /// Parses the name of a fragment's blob: its write, chunk and index.
-pub(crate) fn of_blob(blob: &Key) -> Option<(WriteId, u32, u8)> {
+pub(crate) fn parse_blob(blob: &Key) -> Option<(WriteId, u32, u8)> {
     let rest = blob.as_str().strip_prefix(FRAGMENTS)?.strip_prefix('/')?;
     let (write, rest) = rest.split_once('/')?;
     let (chunk, index) = rest.split_once('.')?;
@@ -147,7 +148,7 @@ pub(crate) fn starts_of_blobs() -> Result<Key> {
 }
 
 /// Returns the start count that a blob stands for.
-pub(crate) fn of_start(blob: &Key) -> Option<u64> {
+pub(crate) fn parse_start(blob: &Key) -> Option<u64> {
     let count = blob.as_str().strip_prefix(COUNTS)?.strip_prefix('/')?;
     u64::from_str_radix(count, 16).ok()
 }

@@ -35,7 +35,7 @@ impl Found {
 
 /// A small object that waits for its stripe.
 #[derive(Debug)]
-pub(crate) struct Small {
+pub(crate) struct SmallObject {
     pub(crate) object: Object,
     pub(crate) bytes: Bytes,
     pub(crate) mode: Mode,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fulgurite_geo::{Data, Version, Wanted};
+use fulgurite_geo::{Data, ReadTarget, Version};
 use fulgurite_keyed::{
-    Entry, Mode, attributes, generic, mode, names, remove_all, told, told_of_none,
+    Entry, Mode, attribute_pairs, attributes, generic_error, mode, remove_all, to_generic_error,
+    to_object_store_error,
 };
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::{DELIMITER, Path};
@@ -17,12 +18,12 @@ use object_store::{
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 
+use crate::driver::value_range;
 use crate::fragments::{Stripe, fetch_chunk};
 use crate::limits::{CHUNKS_AT_ONCE, OBJECTS_AT_ONCE};
 use crate::listing::{Listed, listed};
-use crate::live::Live;
+use crate::live_map::LiveMap;
 use crate::object::{Found, answer};
-use crate::run::value_range;
 use crate::store::{GeoStore, Inner};
 use crate::upload::Upload;
 use crate::{GeoError, Result, names as keys};
@@ -45,10 +46,10 @@ impl ObjectStore for GeoStore {
     ) -> Answer<PutResult> {
         let mode = mode::<GeoError>(&options.mode)?;
         let put = async {
-            let object = Inner::named(location.as_ref(), names(&options.attributes))?;
+            let object = Inner::named(location.as_ref(), attribute_pairs(&options.attributes))?;
             self.0.put(object, payload.into(), mode).await
         };
-        put.await.map(answer).map_err(|error| told(location, error))
+        put.await.map(answer).map_err(|error| to_object_store_error(location, error))
     }
 
     async fn put_multipart_opts(
@@ -56,32 +57,34 @@ impl ObjectStore for GeoStore {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Answer<Box<dyn MultipartUpload>> {
-        let begun = Upload::begin(&self.0, location.as_ref(), names(&options.attributes)).await;
-        Ok(Box::new(begun.map_err(|error| told(location, error))?))
+        let begun =
+            Upload::begin(&self.0, location.as_ref(), attribute_pairs(&options.attributes)).await;
+        Ok(Box::new(begun.map_err(|error| to_object_store_error(location, error))?))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
-        let live = self.0.live().await.map_err(|error| told(location, error))?;
-        let missing = || told(location, GeoError::NotFound { key: location.to_string() });
+        let live = self.0.live().await.map_err(|error| to_object_store_error(location, error))?;
+        let missing =
+            || to_object_store_error(location, GeoError::NotFound { key: location.to_string() });
         let wanted = match &options.version {
-            Some(version) => Wanted::Version(Version(version.parse().map_err(|_| missing())?)),
-            None if options.head => Wanted::Facts,
-            None => Wanted::Latest,
+            Some(version) => ReadTarget::Version(Version(version.parse().map_err(|_| missing())?)),
+            None if options.head => ReadTarget::Metadata,
+            None => ReadTarget::Latest,
         };
         let range = if options.head {
             None
         } else {
             Some(options.range.clone().unwrap_or(GetRange::Offset(0)))
         };
-        let found = self.0.look(&live, location.as_ref(), (wanted, range)).await;
-        let (found, _) = found.map_err(|error| told(location, error))?;
+        let found = self.0.lookup(&live, location.as_ref(), (wanted, range)).await;
+        let (found, _) = found.map_err(|error| to_object_store_error(location, error))?;
         let found = found.ok_or_else(missing)?;
         let meta = meta(location.to_string(), &found)?;
         options.check_preconditions(&meta)?;
         let range = match &options.range {
-            Some(range) => {
-                range.as_range(meta.size).map_err(|error| generic::<GeoError>(Box::new(error)))?
-            }
+            Some(range) => range
+                .as_range(meta.size)
+                .map_err(|error| generic_error::<GeoError>(Box::new(error)))?,
             None => 0..meta.size,
         };
         let attributes = found.put().map(|put| attributes(&put.attributes)).unwrap_or_default();
@@ -90,7 +93,7 @@ impl ObjectStore for GeoStore {
         } else {
             let of = location.clone();
             let body = body(&self.0, live, location.to_string(), found, range.clone());
-            body.map_err(move |error| told(&of, error)).boxed()
+            body.map_err(move |error| to_object_store_error(&of, error)).boxed()
         };
         let payload = GetResultPayload::Stream(payload);
         Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
@@ -140,7 +143,7 @@ impl ObjectStore for GeoStore {
         let copied = copy(&self.0, from, to, Mode::from(options.mode)).await;
         copied.map(drop).map_err(|error| {
             let missing = matches!(error, GeoError::NotFound { .. });
-            told(if missing { from } else { to }, error)
+            to_object_store_error(if missing { from } else { to }, error)
         })
     }
 }
@@ -158,8 +161,8 @@ fn meta(key: String, found: &Found) -> Answer<ObjectMeta> {
 
 async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<Version> {
     let live = inner.live().await?;
-    let wanted = (Wanted::Latest, Some(GetRange::Offset(0)));
-    let (found, _) = inner.look(&live, from.as_ref(), wanted).await?;
+    let wanted = (ReadTarget::Latest, Some(GetRange::Offset(0)));
+    let (found, _) = inner.lookup(&live, from.as_ref(), wanted).await?;
     let found = found.ok_or_else(|| GeoError::NotFound { key: from.to_string() })?;
     let Some(put) = found.put().cloned() else {
         return Err(GeoError::NotFound { key: from.to_string() });
@@ -177,7 +180,7 @@ async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<
 /// the end that the digest is that of the put.
 pub(crate) fn body(
     inner: &Arc<Inner>,
-    live: Arc<Live>,
+    live: Arc<LiveMap>,
     key: String,
     found: Found,
     range: std::ops::Range<u64>,
@@ -220,7 +223,7 @@ pub(crate) fn body(
 }
 
 fn coded(
-    (inner, live): (Arc<Inner>, Arc<Live>),
+    (inner, live): (Arc<Inner>, Arc<LiveMap>),
     key: String,
     found: Found,
     range: &std::ops::Range<u64>,
@@ -248,10 +251,10 @@ fn coded(
             }
             match fetch_chunk(&live, (&stripe, durable), &chunk, Some(within)).await {
                 Ok(bytes) => Ok(bytes),
-                Err(fulgurite_geo::Fetched::Short { absent, .. })
+                Err(fulgurite_geo::FetchResult::TooFew { absent, .. })
                     if absent > stripe.coded.parity =>
                 {
-                    Err(inner.gone(&live, key, version).await)
+                    Err(inner.classify_loss(&live, key, version).await)
                 }
                 Err(_) => Err(GeoError::Unavailable { key }),
             }
@@ -288,7 +291,7 @@ fn list(
         });
         Ok::<_, GeoError>(found.buffered(OBJECTS_AT_ONCE))
     };
-    let all = stream::once(begin).try_flatten().map_err(told_of_none);
+    let all = stream::once(begin).try_flatten().map_err(to_generic_error);
     let metas = all.try_filter_map(|found| async move {
         found.map(|(key, found)| meta(key, &found)).transpose()
     });
@@ -298,12 +301,12 @@ fn list(
 /// Returns the object under a key of a listing, if any.
 pub(crate) async fn found(
     inner: &Inner,
-    live: &Arc<Live>,
+    live: &Arc<LiveMap>,
     row: Listed,
 ) -> Result<Option<(String, Found)>> {
-    inner.means.undecided.note(&row.key, row.open, row.known.last());
+    inner.ctx.undecided.record(&row.key, row.open, row.known.last());
     if !row.certain {
-        let (found, _) = inner.look(live, &row.key, (Wanted::Facts, None)).await?;
+        let (found, _) = inner.lookup(live, &row.key, (ReadTarget::Metadata, None)).await?;
         return Ok(found.map(|found| (row.key, found)));
     }
     let latest = row.known.latest().ok().flatten();

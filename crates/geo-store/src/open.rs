@@ -13,13 +13,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
 
-use fulgurite_geo::{Change, Condition, Data, Put, Version, Wanted};
+use fulgurite_geo::{Change, Condition, Data, Put, ReadTarget, Version};
 use fulgurite_units::error_chain;
 use futures::future::BoxFuture;
 
-use crate::live::Live;
+use crate::driver::Work;
+use crate::live_map::LiveMap;
 use crate::map::SiteMap;
-use crate::run::Work;
 use crate::store::{GeoOptions, GeoStore, Inner};
 use crate::{GeoError, Result, names};
 
@@ -32,7 +32,7 @@ impl GeoStore {
     pub fn init(mut options: GeoOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             options.map.epoch = 1;
-            let live = Live::open(
+            let live = LiveMap::open(
                 options.map.clone(),
                 options.near.as_deref(),
                 &*options.opener,
@@ -43,23 +43,23 @@ impl GeoStore {
             match inner.write_map(&live, &options.map, Condition::Absent).await? {
                 Some(Version(1)) => {}
                 Some(version) => {
-                    let what = format!("the sites had maps before: this is number {version}");
-                    return Err(GeoError::Invalid { what });
+                    let reason = format!("the sites had maps before: this is number {version}");
+                    return Err(GeoError::Invalid { reason });
                 }
                 None => {
                     let found = inner.read_map(&live).await?;
                     if found != options.map {
-                        let what = format!(
+                        let reason = format!(
                             "a site has rows of the namespace {:?}, whose map is another one; \
                              open that, or name other places",
                             found.name
                         );
-                        return Err(GeoError::Invalid { what });
+                        return Err(GeoError::Invalid { reason });
                     }
                 }
             }
-            inner.keep_map(&options.map)?;
-            watch(&inner);
+            inner.save_map(&options.map)?;
+            spawn_map_confirmation(&inner);
             Ok(Self(inner))
         })
     }
@@ -70,7 +70,7 @@ impl GeoStore {
     /// If too few sites answer, or they have no map, or that of another namespace.
     pub fn open(options: GeoOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
-            let live = Live::open(
+            let live = LiveMap::open(
                 options.map.clone(),
                 options.near.as_deref(),
                 &*options.opener,
@@ -78,7 +78,7 @@ impl GeoStore {
             );
             let inner = Inner::new(live.await?, &options);
             inner.confirm().await?;
-            watch(&inner);
+            spawn_map_confirmation(&inner);
             Ok(Self(inner))
         })
     }
@@ -91,7 +91,7 @@ impl GeoStore {
 }
 
 /// Confirms the map for as long as the store is in use.
-fn watch(inner: &Arc<Inner>) {
+fn spawn_map_confirmation(inner: &Arc<Inner>) {
     let weak: Weak<Inner> = Arc::downgrade(inner);
     tokio::spawn(async move {
         loop {
@@ -113,48 +113,48 @@ impl Inner {
     pub(crate) async fn confirm(&self) -> Result<()> {
         // Each map may lead to a later one, but not forever.
         for _ in 0..MAPS_MAX {
-            let asked = tokio::time::Instant::now();
+            let started = tokio::time::Instant::now();
             let mut live = self.any_live();
             let map = match self.read_map(&live).await {
                 // Sites that could not be opened before may be the ones that answer now.
-                Err(GeoError::Unavailable { .. }) if self.open_again(&live).await => {
+                Err(GeoError::Unavailable { .. }) if self.reopen(&live).await => {
                     live = self.any_live();
                     self.read_map(&live).await?
                 }
                 read => read?,
             };
             if map.name != live.map.name {
-                let (ours, theirs) = (&live.map.name, &map.name);
-                let what = format!(
-                    "these sites are of the namespace {theirs:?}, and the map is of {ours:?}: two \
-                     namespaces cannot be in one place"
+                let (own_name, found_name) = (&live.map.name, &map.name);
+                let reason = format!(
+                    "these sites are of the namespace {found_name:?}, and the map is of \
+                     {own_name:?}: two namespaces cannot be in one place"
                 );
-                return Err(GeoError::Invalid { what });
+                return Err(GeoError::Invalid { reason });
             }
             if map.epoch == live.map.epoch && map == live.map {
-                self.open_again(&live).await;
+                self.reopen(&live).await;
                 self.check_starts(&self.any_live()).await;
-                *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+                *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = started;
                 return Ok(());
             }
             tracing::info!(epoch = map.epoch, "the sites have another map");
-            self.take_in(map).await?;
+            self.switch_map(map).await?;
         }
-        Err(GeoError::OldMap { what: format!("there were {MAPS_MAX} maps one after the other") })
+        Err(GeoError::OldMap { reason: format!("there were {MAPS_MAX} maps one after the other") })
     }
 
     /// Opens stores of the map that could not be opened before. Returns whether any could be now.
-    async fn open_again(&self, live: &Arc<Live>) -> bool {
-        let lacking = live.lacks_stores();
+    async fn reopen(&self, live: &Arc<LiveMap>) -> bool {
+        let lacking = live.missing_stores();
         if lacking == 0 {
             return false;
         }
         let near = self.near.as_deref();
-        let again = Live::open(live.map.clone(), near, &*self.opener, (false, false)).await;
+        let again = LiveMap::open(live.map.clone(), near, &*self.opener, (false, false)).await;
         match again {
             Ok(mut again) => {
-                again.keep_sites_of(live);
-                let is_better = again.lacks_stores() < lacking;
+                again.reuse_sites(live);
+                let is_better = again.missing_stores() < lacking;
                 if is_better {
                     self.adopt(again);
                 }
@@ -169,18 +169,18 @@ impl Inner {
     }
 
     /// Opens another map and switches to it.
-    pub(crate) async fn take_in(&self, map: SiteMap) -> Result<()> {
+    pub(crate) async fn switch_map(&self, map: SiteMap) -> Result<()> {
         let near = self.near.as_deref().filter(|near| map.site(near).is_some());
-        let mut live = Live::open(map.clone(), near, &*self.opener, (false, false)).await?;
-        live.take_stores_of(&self.any_live());
+        let mut live = LiveMap::open(map.clone(), near, &*self.opener, (false, false)).await?;
+        live.reuse_stores(&self.any_live());
         self.adopt(live);
-        self.keep_map(&map)
+        self.save_map(&map)
     }
 
-    async fn read_map(&self, live: &Arc<Live>) -> Result<SiteMap> {
-        let (found, _) = self.look(live, names::MAP, (Wanted::Latest, None)).await?;
+    async fn read_map(&self, live: &Arc<LiveMap>) -> Result<SiteMap> {
+        let (found, _) = self.lookup(live, names::MAP, (ReadTarget::Latest, None)).await?;
         let found = found.ok_or_else(|| GeoError::Invalid {
-            what: "the sites have no map: begin the namespace first (fulgurite geo init)".into(),
+            reason: "the sites have no map: begin the namespace first (fulgurite geo init)".into(),
         })?;
         let Some(Put { data: Data::Inline(text), .. }) = found.put() else {
             return Err(GeoError::Corrupt { key: "the map of sites".into() });
@@ -194,7 +194,7 @@ impl Inner {
     /// Writes another map to the sites; none if the condition is not met.
     pub(crate) async fn write_map(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveMap>,
         map: &SiteMap,
         condition: Condition,
     ) -> Result<Option<Version>> {
@@ -216,16 +216,16 @@ impl Inner {
         map.check()?;
         let is = Condition::Is(Version(u64::from(live.map.epoch)));
         match self.write_map(&live, &map, is).await? {
-            Some(version) if version.0 == u64::from(map.epoch) => self.take_in(map).await,
+            Some(version) if version.0 == u64::from(map.epoch) => self.switch_map(map).await,
             _ => {
-                let what = "somebody else changed it meanwhile; look at it again".to_owned();
-                Err(GeoError::OldMap { what })
+                let reason = "somebody else changed it meanwhile; look at it again".to_owned();
+                Err(GeoError::OldMap { reason })
             }
         }
     }
 
     /// Writes the map to its file atomically.
-    fn keep_map(&self, map: &SiteMap) -> Result<()> {
+    fn save_map(&self, map: &SiteMap) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let failed = |action: &'static str| {
             let path = file.display().to_string();
@@ -234,12 +234,12 @@ impl Inner {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or_else(|| Path::new("."));
         // Several programs may share the file.
-        let drawn = u128::from_le_bytes(self.means.entropy.draw());
-        let beside = file.with_extension(format!("{drawn:032x}.new"));
-        let mut new = std::fs::File::create(&beside).map_err(failed("make a new"))?;
+        let drawn = u128::from_le_bytes(self.ctx.entropy.draw());
+        let temporary = file.with_extension(format!("{drawn:032x}.new"));
+        let mut new = std::fs::File::create(&temporary).map_err(failed("make a new"))?;
         new.write_all(map.text().as_bytes()).map_err(failed("write"))?;
         new.sync_all().map_err(failed("sync"))?;
-        std::fs::rename(&beside, file).map_err(failed("replace"))?;
+        std::fs::rename(&temporary, file).map_err(failed("replace"))?;
         let folder = std::fs::File::open(folder).map_err(failed("open the folder of"))?;
         folder.sync_all().map_err(failed("sync the folder of"))
     }

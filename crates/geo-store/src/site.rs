@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_geo::{
-    Answer, Command, Image, Question, Request, Row, SiteIndex, Standing, Verdict, Version,
+    Answer, Command, Image, Request, Row, SiteIndex, SiteState, StepQuery, Verdict, Version,
     decode_answer, step_bytes,
 };
 use fulgurite_sites::{
-    Beside, Blob, BlobError, Certainty, Decision, Entropy, Guess, Key, Rests, Row as Stored, Table,
-    TransactError, transact,
+    Backoff, Blob, BlobError, Certainty, Decision, Entropy, Guess, Key, RemoteExecutor,
+    Row as Stored, Table, TransactError, transact,
 };
 use fulgurite_units::error_chain;
 use tokio::time::Instant;
 
-use crate::limits::{DOWN_FOR, FAILURES_OF_DOWN, HEDGE_MIN, ROWS_REMEMBERED};
-use crate::telling::Tellings;
+use crate::limits::{DOWN_AFTER_FAILURES, DOWN_FOR, HEDGE_MIN, ROWS_CACHED_MAX};
+use crate::notification_queue::NotificationQueue;
 
 /// A site of a map.
 pub(crate) struct Site {
@@ -25,12 +25,12 @@ pub(crate) struct Site {
     pub(crate) name: String,
     pub(crate) table: Option<Arc<dyn Table>>,
     pub(crate) blobs: Option<Arc<dyn Blob>>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: SiteState,
     health: Mutex<Health>,
     /// Rows as last written or read: if a row has not changed, a write takes one call.
-    rows: Mutex<Remembered>,
+    rows: Mutex<RowCache>,
     pub(crate) counts: Counts,
-    pub(crate) tellings: Tellings,
+    pub(crate) notifications: NotificationQueue,
     /// Whether its table is an older copy, which is not asked; and likewise for its blobs.
     is_table_older: AtomicBool,
     are_blobs_older: AtomicBool,
@@ -38,23 +38,23 @@ pub(crate) struct Site {
 
 /// Cache of rows in two generations: when the younger one is full, the older one is dropped.
 #[derive(Debug, Default)]
-struct Remembered {
+struct RowCache {
     young: BTreeMap<Key, Stored>,
     old: BTreeMap<Key, Stored>,
 }
 
-impl Remembered {
+impl RowCache {
     fn get(&self, key: &Key) -> Option<Stored> {
         self.young.get(key).or_else(|| self.old.get(key)).cloned()
     }
 
-    fn keep(&mut self, key: &Key, row: Option<Stored>) {
+    fn update(&mut self, key: &Key, row: Option<Stored>) {
         self.old.remove(key);
         match row {
             Some(row) => self.young.insert(key.clone(), row),
             None => self.young.remove(key),
         };
-        if self.young.len() >= ROWS_REMEMBERED {
+        if self.young.len() >= ROWS_CACHED_MAX {
             self.old = std::mem::take(&mut self.young);
         }
     }
@@ -73,7 +73,7 @@ struct Health {
     failures: u32,
     failed: Option<Instant>,
     /// The error of the last failure.
-    why: Option<String>,
+    last_error: Option<String>,
     /// Typical latency of rows, and of fragments, in seconds.
     row: Option<f64>,
     blob: Option<f64>,
@@ -97,7 +97,7 @@ impl Counts {
 }
 
 /// Moving average of latencies: a new value has a weight of one eighth.
-fn usual(before: Option<f64>, seconds: f64) -> f64 {
+fn moving_average(before: Option<f64>, seconds: f64) -> f64 {
     before.map_or(seconds, |before| before + (seconds - before) / 8.0)
 }
 
@@ -106,10 +106,10 @@ impl Site {
         (index, name): (SiteIndex, String),
         table: Option<Arc<dyn Table>>,
         blobs: Option<Arc<dyn Blob>>,
-        standing: Standing,
+        standing: SiteState,
     ) -> Self {
         let (health, rows, counts) = Default::default();
-        let tellings = Tellings::new();
+        let notifications = NotificationQueue::new();
         let (is_table_older, are_blobs_older) = Default::default();
         Self {
             index,
@@ -120,14 +120,14 @@ impl Site {
             health,
             rows,
             counts,
-            tellings,
+            notifications,
             is_table_older,
             are_blobs_older,
         }
     }
 
     /// Returns its table, unless that is an older copy, which has forgotten its promises.
-    pub(crate) fn asked_table(&self) -> Option<&dyn Table> {
+    pub(crate) fn current_table(&self) -> Option<&dyn Table> {
         self.table.as_deref().filter(|_| !self.is_table_older())
     }
 
@@ -162,12 +162,12 @@ impl Site {
         }
         let health = self.health();
         let lately = health.failed.is_some_and(|failed| failed.elapsed() < DOWN_FOR);
-        health.failures >= FAILURES_OF_DOWN && lately
+        health.failures >= DOWN_AFTER_FAILURES && lately
     }
 
     /// Its last error, while it is down.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.is_down().then(|| self.health().why.clone()).flatten()
+        self.is_down().then(|| self.health().last_error.clone()).flatten()
     }
 
     /// Its distance: the typical latency of its rows.
@@ -178,32 +178,32 @@ impl Site {
 
     /// Returns the time after which another fragment is requested as well (hedged read).
     pub(crate) fn hedge_after(&self) -> std::time::Duration {
-        let usual = self.health().blob.unwrap_or(0.0);
-        std::time::Duration::from_secs_f64(usual * 3.0).max(HEDGE_MIN)
+        let moving_average = self.health().blob.unwrap_or(0.0);
+        std::time::Duration::from_secs_f64(moving_average * 3.0).max(HEDGE_MIN)
     }
 
     /// Records an answer and its latency, or a failure.
-    fn note(&self, began: Instant, failure: Option<String>, of_rows: bool) {
+    fn record(&self, began: Instant, failure: Option<String>, of_rows: bool) {
         let mut health = self.health();
         if failure.is_some() {
             health.failures = health.failures.saturating_add(1);
             health.failed = Some(Instant::now());
-            health.why = failure;
+            health.last_error = failure;
             return;
         }
         health.failures = 0;
         let seconds = began.elapsed().as_secs_f64();
         let before = if of_rows { &mut health.row } else { &mut health.blob };
-        *before = Some(usual(*before, seconds));
+        *before = Some(moving_average(*before, seconds));
     }
 
     /// Records the result of a blob call. A refusal counts as an answer.
-    pub(crate) fn note_blob<T>(&self, began: Instant, done: &Result<T, BlobError>) {
+    pub(crate) fn record_blob<T>(&self, began: Instant, done: &Result<T, BlobError>) {
         let failed = done.as_ref().err().filter(|error| error.certainty() != Certainty::Refused);
         if failed.is_some() {
             Counts::add(&self.counts.blob_failures, 1);
         }
-        self.note(began, failed.map(|error| error_chain(error)), false);
+        self.record(began, failed.map(|error| error_chain(error)), false);
     }
 
     /// Guesses a row before reading it: unchanged since last time or, for the first version of an
@@ -232,16 +232,16 @@ impl Site {
         &self,
         key: &Key,
         request: &Request,
-        with: (&dyn Rests, &Entropy),
+        env: (&dyn Backoff, &Entropy),
     ) -> Option<(Verdict, Row)> {
-        let table = self.asked_table()?;
+        let table = self.current_table()?;
         let began = Instant::now();
         Counts::add(&self.counts.rows, 1);
-        let done = match table.beside() {
-            Some(beside) => self.ask(beside, key, request).await,
-            None => self.transact(table, key, request, with).await,
+        let done = match table.remote_executor() {
+            Some(remote_executor) => self.ask(remote_executor, key, request).await,
+            None => self.transact(table, key, request, env).await,
         };
-        self.note(began, done.as_ref().err().map(|error| error_chain(error)), true);
+        self.record(began, done.as_ref().err().map(|error| error_chain(error)), true);
         match done {
             Ok((answer, calls)) => {
                 Counts::add(&self.counts.row_calls, u64::from(calls));
@@ -271,35 +271,35 @@ impl Site {
         table: &dyn Table,
         key: &Key,
         request: &Request,
-        (rests, entropy): (&dyn Rests, &Entropy),
+        (backoff, entropy): (&dyn Backoff, &Entropy),
     ) -> Result<(Answer, u32), TransactError> {
         let decide = |bytes: Option<&[u8]>| decide(bytes, request, self.standing, entropy);
-        let done = transact(table, key, self.guess(key, request), rests, decide).await;
+        let done = transact(table, key, self.guess(key, request), backoff, decide).await;
         let row = done.as_ref().ok().and_then(|done| done.row.clone());
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).keep(key, row);
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).update(key, row);
         done.map(|done| (done.result, done.calls))
     }
 
     /// Lets a node next to the table run the transaction: one round trip.
     async fn ask(
         &self,
-        beside: &dyn Beside,
+        remote_executor: &dyn RemoteExecutor,
         key: &Key,
         request: &Request,
     ) -> Result<(Answer, u32), TransactError> {
         let is_likely_new = matches!(self.guess(key, request), Guess::Absent);
         let (request, standing) = (request.clone(), self.standing);
-        let question = Question { request, standing, is_likely_new }.encode();
-        let asked = beside.transact(key, Bytes::from(question)).await?;
-        let answer = decode_answer(&asked.answer).unwrap_or_else(Err);
-        Ok((answer, asked.trips))
+        let query = StepQuery { request, standing, is_likely_new }.encode();
+        let reply = remote_executor.transact(key, Bytes::from(query)).await?;
+        let answer = decode_answer(&reply.answer).unwrap_or_else(Err);
+        Ok((answer, reply.trips))
     }
 }
 
 fn decide(
     bytes: Option<&[u8]>,
     request: &Request,
-    standing: Standing,
+    standing: SiteState,
     entropy: &Entropy,
 ) -> Decision<Answer> {
     let nonce = || u128::from_le_bytes(entropy.draw());

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::cache::FragmentCache;
-use crate::limits::WAITING_NAMED;
+use crate::limits::UNDECIDED_NAMED_MAX;
 use crate::listing::all;
 use crate::map::SiteEntry;
 use crate::store::GeoStore;
-use crate::undecided::Waiting;
+use crate::undecided_versions::UndecidedReport;
 
 /// Snapshot of a namespace over sites, as this program sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -150,23 +150,24 @@ impl GeoStore {
     ///
     /// # Errors
     /// If the objects cannot be listed.
-    pub fn waiting(&self) -> BoxFuture<'_, Result<Waiting>> {
+    pub fn undecided_report(&self) -> BoxFuture<'_, Result<UndecidedReport>> {
         Box::pin(async move {
             let live = self.0.live().await?;
-            let (mut all, mut waiting) = (std::pin::pin!(all(&live, None)?), Waiting::default());
+            let (mut all, mut undecided_report) =
+                (std::pin::pin!(all(&live, None)?), UndecidedReport::default());
             while let Some(row) = all.try_next().await? {
                 let last = row.known.last();
-                self.0.means.undecided.note(&row.key, row.open, last);
+                self.0.ctx.undecided.record(&row.key, row.open, last);
                 let Some(open) = row.open.filter(|open| open.version > last) else { continue };
                 let now = self.0.clock.now();
                 let seconds = now.since(open.since(now)).as_nanos() / 1_000_000_000;
-                waiting.versions += 1;
-                waiting.oldest_seconds = waiting.oldest_seconds.max(seconds);
-                if waiting.objects.len() < WAITING_NAMED {
-                    waiting.objects.push(row.key);
+                undecided_report.versions += 1;
+                undecided_report.oldest_seconds = undecided_report.oldest_seconds.max(seconds);
+                if undecided_report.objects.len() < UNDECIDED_NAMED_MAX {
+                    undecided_report.objects.push(row.key);
                 }
             }
-            Ok(waiting)
+            Ok(undecided_report)
         })
     }
 
@@ -178,7 +179,7 @@ impl GeoStore {
         let confirmed = *confirmed.unwrap_or_else(std::sync::PoisonError::into_inner);
         let cache = self.0.cache.as_ref().map(FragmentCache::counts).unwrap_or_default();
         let (tally, sizes) = (&self.0.tally, live.quorums());
-        let waiting = self.0.means.undecided.waiting(0);
+        let undecided_report = self.0.ctx.undecided.undecided_report(0);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
             name: live.map.name.clone(),
@@ -199,8 +200,8 @@ impl GeoStore {
             reads_lost: get(&tally.lost),
             reads_unsure: get(&tally.unsure),
             hints: get(&self.0.hints),
-            undecided: waiting.versions,
-            oldest_undecided_seconds: waiting.oldest_seconds,
+            undecided: undecided_report.versions,
+            oldest_undecided_seconds: undecided_report.oldest_seconds,
             fragments_rebuilt: get(&tally.rebuilt),
             versions_collected: get(&tally.collected),
             fragments_swept: get(&tally.swept),

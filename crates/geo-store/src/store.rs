@@ -6,30 +6,30 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use fulgurite_geo::{
-    Change, Coded, Condition, Data, Got, Known, Put, Read, Value, Version, Wanted, Write, WriteId,
-    Wrote,
+    Change, Coded, Condition, Data, KnownVersions, Put, Read, ReadResult, ReadTarget, Value,
+    Version, Write, WriteId, WriteResult,
 };
-use fulgurite_keyed::{Failure as _, Mode};
-use fulgurite_sites::{Entropy, Guess, Rests, RuntimeRests, transact};
+use fulgurite_keyed::{Mode, ObjectStoreError as _};
+use fulgurite_sites::{Backoff, Entropy, Guess, RuntimeBackoff, transact};
 use fulgurite_units::{Clock, Duration, RandomStream, Seed};
 use futures::stream::{Stream, TryStreamExt as _};
 use object_store::GetRange;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::cache::FragmentCache;
-use crate::fragments::{self, Encoded, Stripe};
+use crate::chunk_writer::{discard, write_fragments};
+use crate::driver::{Context, Work, run};
+use crate::fragments::{self, EncodedFragments, Stripe};
 use crate::limits::{
-    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, CROWDED_BYTES, FORGETTING_AT_ONCE, KEY_BYTES_MAX,
-    LATE_FRAGMENTS_MAX, VERSION_BYTES,
+    BATCHED_BYTES_MAX, CHUNKS_AT_ONCE, DISCARDS_AT_ONCE, KEY_BYTES_MAX, LATE_FRAGMENTS_MAX,
+    OVERSIZED_ROW_BYTES, VERSION_BYTES,
 };
-use crate::live::{Live, OpenSites};
+use crate::live_map::{LiveMap, OpenSites};
 use crate::map::SiteMap;
-use crate::object::{Found, Object, Small};
-use crate::run::{Means, Work, run};
+use crate::notification_queue::is_tolerable;
+use crate::object::{Found, Object, SmallObject};
 use crate::tally::Tally;
-use crate::telling::is_enough;
-use crate::undecided::{Open, Undecided};
-use crate::writing::{forget, write_all};
+use crate::undecided_versions::{Open, Undecided};
 use crate::{GeoError, Result, names};
 
 /// Options to open a namespace over sites.
@@ -61,18 +61,18 @@ impl std::fmt::Debug for GeoOptions {
 pub struct GeoStore(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    live: RwLock<Arc<Live>>,
+    live: RwLock<Arc<LiveMap>>,
     /// When enough sites last confirmed the map.
     pub(crate) confirmed: Mutex<tokio::time::Instant>,
     pub(crate) file: Option<PathBuf>,
     pub(crate) near: Option<String>,
     pub(crate) clock: Clock,
-    pub(crate) means: Arc<Means>,
+    pub(crate) ctx: Arc<Context>,
     pub(crate) opener: Arc<dyn OpenSites>,
     pub(crate) cache: Option<FragmentCache>,
     pub(crate) tally: Tally,
     /// Queue of small objects that wait for a stripe.
-    pub(crate) batches: OnceLock<mpsc::Sender<Small>>,
+    pub(crate) batches: OnceLock<mpsc::Sender<SmallObject>>,
     /// A reference to itself, for background tasks.
     pub(crate) own: Weak<Self>,
     /// Hints that this program wrote and has not processed.
@@ -86,17 +86,17 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(live: Live, options: &GeoOptions) -> Arc<Self> {
+    pub(crate) fn new(live: LiveMap, options: &GeoOptions) -> Arc<Self> {
         Arc::new_cyclic(|own| Self::of(live, options, Weak::clone(own)))
     }
 
-    fn of(mut live: Live, options: &GeoOptions, own: Weak<Self>) -> Self {
+    fn of(mut live: LiveMap, options: &GeoOptions, own: Weak<Self>) -> Self {
         live.cache.clone_from(&options.cache);
         let entropy = options.entropy.clone();
-        let rests: Arc<dyn Rests> = Arc::new(RuntimeRests::new(entropy.clone()));
+        let backoff: Arc<dyn Backoff> = Arc::new(RuntimeBackoff::new(entropy.clone()));
         let since = tokio::time::Instant::now();
         let late = Semaphore::new(LATE_FRAGMENTS_MAX);
-        let forgetting = Arc::new(Semaphore::new(FORGETTING_AT_ONCE));
+        let discards = Arc::new(Semaphore::new(DISCARDS_AT_ONCE));
         let undecided = Undecided::new(options.clock.clone());
         Self {
             live: RwLock::new(Arc::new(live)),
@@ -104,7 +104,7 @@ impl Inner {
             file: options.file.clone(),
             near: options.near.clone(),
             clock: options.clock.clone(),
-            means: Arc::new(Means { entropy, rests, late, forgetting, undecided, since }),
+            ctx: Arc::new(Context { entropy, backoff, late, discards, undecided, since }),
             opener: Arc::clone(&options.opener),
             cache: options.cache.clone(),
             tally: Tally::default(),
@@ -115,17 +115,17 @@ impl Inner {
     }
 
     /// Returns the current map, confirmed or not.
-    pub(crate) fn any_live(&self) -> Arc<Live> {
+    pub(crate) fn any_live(&self) -> Arc<LiveMap> {
         Arc::clone(&self.live.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn adopt(&self, mut live: Live) {
+    pub(crate) fn adopt(&self, mut live: LiveMap) {
         live.cache.clone_from(&self.cache);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
     }
 
     /// Returns the map, if it was confirmed within the lease, or can be now.
-    pub(crate) async fn live(&self) -> Result<Arc<Live>> {
+    pub(crate) async fn live(&self) -> Result<Arc<LiveMap>> {
         let live = self.any_live();
         let lease = std::time::Duration::from_nanos(live.map.lease.as_nanos());
         let age = || {
@@ -146,27 +146,27 @@ impl Inner {
 
     /// Derives an independent random stream for an operation.
     pub(crate) fn random(&self) -> RandomStream {
-        let drawn = u128::from_le_bytes(self.means.entropy.draw());
+        let drawn = u128::from_le_bytes(self.ctx.entropy.draw());
         // Use both halves: two operations must never draw the same ballots.
         let seed = Seed::new((drawn >> 64) as u64);
         seed.child(&drawn.to_le_bytes()).stream()
     }
 
     pub(crate) fn draw(&self) -> WriteId {
-        WriteId(u128::from_le_bytes(self.means.entropy.draw()))
+        WriteId(u128::from_le_bytes(self.ctx.entropy.draw()))
     }
 
     /// Checks a key and attributes for an object.
     pub(crate) fn named(key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
         let bytes: usize = attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let most = fulgurite_geo::limits::ATTRIBUTES_BYTES_MAX;
-        if bytes > most {
-            let what = format!("attributes of {bytes} bytes; {most} are the most");
-            return Err(GeoError::Invalid { what });
+        let limit = fulgurite_geo::limits::ATTRIBUTES_BYTES_MAX;
+        if bytes > limit {
+            let reason = format!("attributes of {bytes} bytes; {limit} are the most");
+            return Err(GeoError::Invalid { reason });
         }
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            let what = format!("a key of {} bytes; 1 to {KEY_BYTES_MAX} are allowed", key.len());
-            return Err(GeoError::Invalid { what });
+            let reason = format!("a key of {} bytes; 1 to {KEY_BYTES_MAX} are allowed", key.len());
+            return Err(GeoError::Invalid { reason });
         }
         names::row(key)?;
         Ok(Object { key: key.to_owned(), attributes })
@@ -247,7 +247,7 @@ impl Inner {
     /// Has a value decided, together with its bytes if it has any.
     pub(crate) async fn write(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveMap>,
         work: Work,
         value: Value,
         mode: Mode,
@@ -272,46 +272,46 @@ impl Inner {
     /// Has a value decided; none if its condition is not met.
     pub(crate) async fn decide(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveMap>,
         work: &Work,
         value: Value,
         condition: Condition,
     ) -> Result<Option<Version>> {
-        work.know(&value);
+        work.record_stripe(&value);
         let needed = usize::from(live.map.needed());
         let (proposed, goal) = (value.time, (value, condition));
         let mut write = Write::new(live.terms(), goal, needed, None, self.random());
-        let end = run(&mut write, work, live, &self.means).await;
+        let end = run(&mut write, work, live, &self.ctx).await;
         let key = || work.object.clone();
-        self.tally.wrote(write.rounds(), &end);
+        self.tally.count_write(write.rounds(), &end);
         match end {
-            Wrote::Done { version, missing } => {
-                if !missing.is_empty() || !is_enough(work.take_untold(), live.quorums()) {
+            WriteResult::Done { version, missing } => {
+                if !missing.is_empty() || !is_tolerable(work.take_dropped(), live.quorums()) {
                     self.hint(live, &work.object).await;
                 }
-                if is_crowded(write.known()) {
+                if is_oversized(write.known()) {
                     self.make_room(live, &work.object).await;
                 }
                 Ok(Some(version))
             }
-            Wrote::Refused => Ok(None),
-            Wrote::Unavailable => Err(GeoError::Unavailable { key: key() }),
+            WriteResult::Refused => Ok(None),
+            WriteResult::Unavailable => Err(GeoError::Unavailable { key: key() }),
             // Some fragments may exist, or still arrive, though their writes were not answered:
             // then the version becomes readable once it is decided.
-            Wrote::Indeterminate(version) | Wrote::Unwritten(Some(version)) => {
+            WriteResult::Indeterminate(version) | WriteResult::Unwritten(Some(version)) => {
                 let open = Open { version, time: proposed };
-                self.means.undecided.note(&work.object, Some(open), write.known().last());
+                self.ctx.undecided.record(&work.object, Some(open), write.known().last());
                 self.hint(live, &work.object).await;
                 Err(GeoError::Indeterminate { key: key(), version })
             }
-            Wrote::Unwritten(None) => Err(GeoError::Unwritten { key: key() }),
+            WriteResult::Unwritten(None) => Err(GeoError::Unwritten { key: key() }),
         }
     }
 
     /// Makes versions obsolete that were never acknowledged and are unreadable, if the object
     /// consists of those.
-    async fn clear(&self, live: &Arc<Live>, object: &str) -> Result<bool> {
-        let (_, unreadable) = self.look(live, object, (Wanted::Facts, None)).await?;
+    async fn clear(&self, live: &Arc<LiveMap>, object: &str) -> Result<bool> {
+        let (_, unreadable) = self.lookup(live, object, (ReadTarget::Metadata, None)).await?;
         if !unreadable {
             return Ok(false);
         }
@@ -321,21 +321,21 @@ impl Inner {
 
     /// Reads what is wanted of an object; none if there is no such object or version. Also returns
     /// whether it passed over versions that were never acknowledged and are unreadable.
-    pub(crate) async fn look(
+    pub(crate) async fn lookup(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<LiveMap>,
         object: &str,
-        (wanted, range): (Wanted, Option<GetRange>),
+        (wanted, range): (ReadTarget, Option<GetRange>),
     ) -> Result<(Option<Found>, bool)> {
         let mut work = Work::on(object)?;
         work.wanted = range;
         let mut read = Read::new(live.terms(), wanted, self.random());
-        let end = run(&mut read, &work, live, &self.means).await;
+        let end = run(&mut read, &work, live, &self.ctx).await;
         self.tally.read(read.rounds(), &end);
         let unreadable = !read.unreadable().is_empty();
         let key = object.to_owned();
         match end {
-            Got::Found(version, value) => {
+            ReadResult::Found(version, value) => {
                 let durable = read.known().decided.get(&version).is_some_and(|it| it.durable);
                 if unreadable || !durable {
                     // It needs a repair; the read does not wait for that.
@@ -344,16 +344,21 @@ impl Inner {
                 let first = work.first(version).map(|first| first.bytes);
                 Ok((Some(Found { version, value, durable, first }), unreadable))
             }
-            Got::Nothing => Ok((None, unreadable)),
-            Got::Unavailable => Err(GeoError::Unavailable { key }),
-            Got::Lost(version) => Err(GeoError::Lost { key, version }),
+            ReadResult::Nothing => Ok((None, unreadable)),
+            ReadResult::Unavailable => Err(GeoError::Unavailable { key }),
+            ReadResult::Lost(version) => Err(GeoError::Lost { key, version }),
         }
     }
 
     /// Returns the error for a version that lost too many fragments since its read began: it may
     /// have been replaced and removed.
-    pub(crate) async fn gone(&self, live: &Arc<Live>, key: String, version: Version) -> GeoError {
-        match self.look(live, &key, (Wanted::Facts, None)).await {
+    pub(crate) async fn classify_loss(
+        &self,
+        live: &Arc<LiveMap>,
+        key: String,
+        version: Version,
+    ) -> GeoError {
+        match self.lookup(live, &key, (ReadTarget::Metadata, None)).await {
             Ok((Some(found), _)) if found.version == version => GeoError::Lost { key, version },
             Ok(_) => GeoError::Replaced { key, version },
             Err(error) => error,
@@ -377,23 +382,25 @@ impl Inner {
         let mut work = Work::on(object)?;
         if let Some(stripe) = Stripe::of(object, value) {
             let chunks: Vec<_> = stripe.coded.chunks(stripe.size).collect();
-            work.encoded = Arc::new(Encoded::of(&stripe, &chunks, bytes)?);
+            work.encoded = Arc::new(EncodedFragments::of(&stripe, &chunks, bytes)?);
         }
         Ok(work)
     }
 
     /// Reads what is known of an object now.
-    pub(crate) async fn known(&self, live: &Arc<Live>, object: &str) -> Result<Known> {
+    pub(crate) async fn known(&self, live: &Arc<LiveMap>, object: &str) -> Result<KnownVersions> {
         let work = Work::on(object)?;
-        let mut read = Read::new(live.terms(), Wanted::Facts, self.random());
-        match run(&mut read, &work, live, &self.means).await {
-            Got::Unavailable => Err(GeoError::Unavailable { key: object.to_owned() }),
-            Got::Found(..) | Got::Nothing | Got::Lost(_) => Ok(read.known().clone()),
+        let mut read = Read::new(live.terms(), ReadTarget::Metadata, self.random());
+        match run(&mut read, &work, live, &self.ctx).await {
+            ReadResult::Unavailable => Err(GeoError::Unavailable { key: object.to_owned() }),
+            ReadResult::Found(..) | ReadResult::Nothing | ReadResult::Lost(_) => {
+                Ok(read.known().clone())
+            }
         }
     }
 
     /// Deletes the object or stripe under a key: makes all its versions obsolete.
-    pub(crate) async fn delete_row(&self, live: &Arc<Live>, key: &str) -> Result<()> {
+    pub(crate) async fn delete_row(&self, live: &Arc<LiveMap>, key: &str) -> Result<()> {
         let value = self.value(self.draw(), Change::Delete);
         let deleted = self.decide(live, &Work::on(key)?, value, Condition::Present).await?;
         deleted.map(drop).ok_or_else(|| GeoError::NotFound { key: key.to_owned() })
@@ -407,14 +414,14 @@ impl Inner {
     }
 
     /// Writes a hint that an object needs repair, which survives this program.
-    pub(crate) async fn hint(&self, live: &Arc<Live>, object: &str) {
-        let Ok(key) = names::hint(u128::from_le_bytes(self.means.entropy.draw())) else { return };
+    pub(crate) async fn hint(&self, live: &Arc<LiveMap>, object: &str) {
+        let Ok(key) = names::hint(u128::from_le_bytes(self.ctx.entropy.draw())) else { return };
         for site in live.voters() {
             let Some(site) = live.shared(site) else { continue };
-            let Some(table) = site.asked_table() else { continue };
+            let Some(table) = site.current_table() else { continue };
             let bytes = Bytes::from(object.as_bytes().to_vec());
             let decide = |_: Option<&[u8]>| fulgurite_sites::Decision::Write(bytes.clone(), ());
-            let done = transact(table, &key, Guess::Absent, &*self.means.rests, decide).await;
+            let done = transact(table, &key, Guess::Absent, &*self.ctx.backoff, decide).await;
             if done.is_ok() {
                 self.hints.fetch_add(1, Ordering::Relaxed);
                 return;
@@ -428,7 +435,7 @@ impl Inner {
 }
 
 /// Whether dead versions may take so much of a row that it could become full.
-fn is_crowded(known: &Known) -> bool {
+fn is_oversized(known: &KnownVersions) -> bool {
     let bytes_of = |put: &Put| {
         let attributes = put.attributes.iter().map(|(name, value)| name.len() + value.len());
         let own = if let Data::Inline(bytes) = &put.data { bytes.len() } else { 0 };
@@ -436,11 +443,15 @@ fn is_crowded(known: &Known) -> bool {
     };
     let all = known.decided.values();
     let bytes = all.map(|decided| VERSION_BYTES + decided.value.put().map_or(0, bytes_of));
-    known.decided.len() > 1 && bytes.sum::<usize>() > CROWDED_BYTES
+    known.decided.len() > 1 && bytes.sum::<usize>() > OVERSIZED_ROW_BYTES
 }
 
 /// Returns the code of a new write.
-pub(crate) fn coded(live: &Live, id: WriteId, (parts, written): (Vec<(u32, u64)>, bool)) -> Coded {
+pub(crate) fn coded(
+    live: &LiveMap,
+    id: WriteId,
+    (parts, written): (Vec<(u32, u64)>, bool),
+) -> Coded {
     Coded {
         data: live.map.data,
         parity: live.map.parity,
@@ -454,19 +465,19 @@ pub(crate) fn coded(live: &Live, id: WriteId, (parts, written): (Vec<(u32, u64)>
 /// Chunks of an object, written as their bytes arrive. If it is dropped before all are written,
 /// they are erased: until then nothing of them is proposed.
 pub(crate) struct Chunks<'a> {
-    live: &'a Arc<Live>,
+    live: &'a Arc<LiveMap>,
     store: &'a Inner,
     stripe: Stripe,
     /// Chunks that are not written yet.
     chunks: std::collections::VecDeque<fulgurite_geo::Chunk>,
-    buffer: fragments::Gathered,
+    buffer: fragments::PieceBuffer,
     failed: std::collections::BTreeSet<u8>,
     is_finished: bool,
 }
 
 impl<'a> Chunks<'a> {
     pub(crate) fn new(
-        live: &'a Arc<Live>,
+        live: &'a Arc<LiveMap>,
         store: &'a Inner,
         object: &Object,
         (write, coded, size): (WriteId, Coded, u64),
@@ -502,8 +513,8 @@ impl<'a> Chunks<'a> {
     }
 
     async fn write(&mut self, chunks: &[fulgurite_geo::Chunk], bytes: &[u8]) -> Result<()> {
-        let encoded = Encoded::of(&self.stripe, chunks, bytes)?;
-        let failed = write_all(self.live, &self.stripe, &encoded, &self.failed).await;
+        let encoded = EncodedFragments::of(&self.stripe, chunks, bytes)?;
+        let failed = write_fragments(self.live, &self.stripe, &encoded, &self.failed).await;
         self.failed.extend(failed);
         let all = self.stripe.coded.sites.len();
         if all - self.failed.len() < usize::from(self.live.map.needed()) {
@@ -515,8 +526,8 @@ impl<'a> Chunks<'a> {
     /// Ends after all bytes. Returns whether fragments are missing.
     async fn finish(mut self) -> Result<bool> {
         if !self.chunks.is_empty() || self.buffer.length() > 0 {
-            let what = "the bytes are more or fewer than was said".to_owned();
-            return Err(GeoError::Invalid { what });
+            let reason = "the bytes are more or fewer than was said".to_owned();
+            return Err(GeoError::Invalid { reason });
         }
         self.is_finished = true;
         Ok(!self.failed.is_empty())
@@ -527,7 +538,7 @@ impl Drop for Chunks<'_> {
     fn drop(&mut self) {
         if !self.is_finished {
             let size = self.chunks.front().map_or(self.stripe.size, |next| next.at);
-            forget(self.live, &self.store.means, Stripe { size, ..self.stripe.clone() });
+            discard(self.live, &self.store.ctx, Stripe { size, ..self.stripe.clone() });
         }
     }
 }

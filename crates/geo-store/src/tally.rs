@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fulgurite_geo::{Got, Rounds, Wrote};
+use fulgurite_geo::{ReadResult, Rounds, WriteResult};
 
 /// Results of operations since the program started, counted.
 #[derive(Debug, Default)]
@@ -28,26 +28,26 @@ fn add(counter: &AtomicU64, count: impl Into<u64>) {
 }
 
 impl Tally {
-    pub(crate) fn wrote(&self, rounds: Rounds, end: &Wrote) {
+    pub(crate) fn count_write(&self, rounds: Rounds, end: &WriteResult) {
         add(&self.write_rounds, rounds.total());
         let slow = rounds.prepare > 0;
         let counter = match end {
-            Wrote::Done { .. } if slow => &self.slow,
-            Wrote::Done { .. } => &self.fast,
-            Wrote::Refused => &self.refused,
-            Wrote::Indeterminate(_) | Wrote::Unwritten(Some(_)) => &self.indeterminate,
-            Wrote::Unavailable | Wrote::Unwritten(None) => &self.failed,
+            WriteResult::Done { .. } if slow => &self.slow,
+            WriteResult::Done { .. } => &self.fast,
+            WriteResult::Refused => &self.refused,
+            WriteResult::Indeterminate(_) | WriteResult::Unwritten(Some(_)) => &self.indeterminate,
+            WriteResult::Unavailable | WriteResult::Unwritten(None) => &self.failed,
         };
         add(counter, 1_u64);
     }
 
-    pub(crate) fn read(&self, rounds: u32, end: &Got) {
+    pub(crate) fn read(&self, rounds: u32, end: &ReadResult) {
         add(&self.reads, 1_u64);
         add(&self.read_rounds, rounds);
         match end {
-            Got::Unavailable => add(&self.unavailable, 1_u64),
-            Got::Lost(_) => add(&self.lost, 1_u64),
-            Got::Found(..) | Got::Nothing => {}
+            ReadResult::Unavailable => add(&self.unavailable, 1_u64),
+            ReadResult::Lost(_) => add(&self.lost, 1_u64),
+            ReadResult::Found(..) | ReadResult::Nothing => {}
         }
     }
 

@@ -7,26 +7,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_geo::{Change, Chunk, Coded, Data, Put, WriteId};
-use fulgurite_keyed::{Mode, told};
+use fulgurite_keyed::{Mode, to_object_store_error};
 use fulgurite_units::UnixTime;
 use futures::FutureExt as _;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
 
-use crate::fragments::{Encoded, Stripe};
+use crate::chunk_writer::{discard, write_fragments};
+use crate::driver::Work;
+use crate::fragments::{EncodedFragments, Stripe};
 use crate::limits::{CHUNKS_AT_ONCE, PARTS_MAX};
-use crate::live::Live;
+use crate::live_map::LiveMap;
 use crate::object::{Object, answer};
-use crate::run::Work;
 use crate::store::{Inner, coded};
-use crate::writing::{forget, write_all};
 use crate::{GeoError, Result};
 
 /// A running upload.
 #[derive(Debug)]
 pub(crate) struct Upload {
     inner: Arc<Inner>,
-    live: Arc<Live>,
+    live: Arc<LiveMap>,
     /// None once it was completed or aborted.
     object: Option<Object>,
     write: WriteId,
@@ -71,7 +71,7 @@ impl Upload {
             let mut chunks = Vec::new();
             for (index, chunk) in (0..).zip(stripe.coded.chunks(stripe.size)) {
                 let number = Chunk::number(number, index).ok_or_else(|| GeoError::Invalid {
-                    what: "a part has more than 65,536 chunks".into(),
+                    reason: "a part has more than 65,536 chunks".into(),
                 })?;
                 chunks.push(Chunk { number, ..chunk });
             }
@@ -79,9 +79,9 @@ impl Upload {
             for some in chunks.chunks(CHUNKS_AT_ONCE) {
                 let (Some(first), Some(last)) = (some.first(), some.last()) else { break };
                 let own = bytes.slice(at(first.at)..at(last.at + last.length));
-                let encoded = Encoded::of(&stripe, some, &own)?;
+                let encoded = EncodedFragments::of(&stripe, some, &own)?;
                 let before = lock(&failed).clone();
-                let now = write_all(&live, &stripe, &encoded, &before).await;
+                let now = write_fragments(&live, &stripe, &encoded, &before).await;
                 let mut failed = lock(&failed);
                 failed.extend(now);
                 if stripe.coded.sites.len() - failed.len() < usize::from(live.map.needed()) {
@@ -107,10 +107,10 @@ impl MultipartUpload for Upload {
         let write = self.write_part(number, bytes);
         async move {
             if number >= PARTS_MAX {
-                let what = format!("an upload has at most {PARTS_MAX} parts");
-                return Err(told(&location, GeoError::Invalid { what }));
+                let reason = format!("an upload has at most {PARTS_MAX} parts");
+                return Err(to_object_store_error(&location, GeoError::Invalid { reason }));
             }
-            let digest = write.await.map_err(|error| told(&location, error))?;
+            let digest = write.await.map_err(|error| to_object_store_error(&location, error))?;
             // If the upload is gone, what was written is swept.
             let _ = send.send(digest);
             Ok(())
@@ -121,12 +121,12 @@ impl MultipartUpload for Upload {
     async fn complete(&mut self) -> object_store::Result<PutResult> {
         let location = self.location();
         let put = self.completed().await;
-        put.map_err(|error| told(&location, error))
+        put.map_err(|error| to_object_store_error(&location, error))
     }
 
     async fn abort(&mut self) -> object_store::Result<()> {
         if let Some(object) = self.object.take() {
-            self.forget(object.key);
+            self.discard(object.key);
         }
         Ok(())
     }
@@ -148,23 +148,23 @@ impl Upload {
 
     /// Erases what was written. Nothing of an upload is proposed before it is complete, and nothing
     /// of this one can be any more.
-    fn forget(&mut self, object: String) {
+    fn discard(&mut self, object: String) {
         let (size, coded) = self.parts();
         self.parts.clear();
         let stripe = Stripe { write: self.write, object, size, coded, time: self.time };
-        forget(&self.live, &self.inner.means, stripe);
+        discard(&self.live, &self.inner.ctx, stripe);
     }
 
     async fn completed(&mut self) -> Result<PutResult> {
-        let ended = || GeoError::Invalid { what: "the upload has ended".to_owned() };
+        let ended = || GeoError::Invalid { reason: "the upload has ended".to_owned() };
         let object = self.object.take().ok_or_else(ended)?;
         let (size, coded) = self.parts();
         let mut digests = Vec::new();
         for (number, (_, put)) in self.parts.iter_mut().enumerate() {
             let Ok(digest) = put.try_recv() else {
-                self.forget(object.key);
-                let what = format!("part {number} of the upload was not put");
-                return Err(GeoError::Invalid { what });
+                self.discard(object.key);
+                let reason = format!("part {number} of the upload was not put");
+                return Err(GeoError::Invalid { reason });
             };
             digests.extend_from_slice(&digest);
         }

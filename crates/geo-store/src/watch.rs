@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::LOOK;
+use crate::limits::POLL_INTERVAL;
 use crate::status::{SiteSnapshot, Snapshot};
 use crate::store::GeoStore;
 
@@ -15,7 +15,7 @@ use crate::store::GeoStore;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Happened {
+pub enum GeoEvent {
     /// A site does not answer.
     SiteDown {
         /// Its name.
@@ -85,10 +85,10 @@ pub enum Happened {
 
 /// Returns what changed between two polls: the map, then sites, then the worst.
 #[must_use]
-pub fn happened(before: &Snapshot, now: &Snapshot) -> Vec<Happened> {
+pub fn diff_snapshots(before: &Snapshot, now: &Snapshot) -> Vec<GeoEvent> {
     let mut found = Vec::new();
     if before.epoch != now.epoch {
-        found.push(Happened::Map { epoch: now.epoch });
+        found.push(GeoEvent::Map { epoch: now.epoch });
     }
     for site in &now.sites {
         let known = before.sites.iter().find(|other| other.name == site.name);
@@ -98,76 +98,76 @@ pub fn happened(before: &Snapshot, now: &Snapshot) -> Vec<Happened> {
         Some(count(now).saturating_sub(count(before))).filter(|&more| more > 0)
     };
     let counted = [
-        more(|s| s.reads_lost).map(|reads| Happened::VersionsLost { reads }),
-        more(|s| s.reads_unavailable).map(|reads| Happened::Unreadable { reads }),
-        more(|s| s.writes_indeterminate).map(|writes| Happened::Undecided { writes }),
-        more(|s| s.writes_slow).map(|writes| Happened::SlowWrites { writes }),
-        (before.hints != now.hints).then_some(Happened::Hints { hints: now.hints }),
-        more(|s| s.fragments_rebuilt).map(|fragments| Happened::FragmentsRebuilt { fragments }),
-        more(|s| s.versions_collected).map(|versions| Happened::VersionsCollected { versions }),
-        more(|s| s.fragments_swept).map(|fragments| Happened::FragmentsSwept { fragments }),
+        more(|s| s.reads_lost).map(|reads| GeoEvent::VersionsLost { reads }),
+        more(|s| s.reads_unavailable).map(|reads| GeoEvent::Unreadable { reads }),
+        more(|s| s.writes_indeterminate).map(|writes| GeoEvent::Undecided { writes }),
+        more(|s| s.writes_slow).map(|writes| GeoEvent::SlowWrites { writes }),
+        (before.hints != now.hints).then_some(GeoEvent::Hints { hints: now.hints }),
+        more(|s| s.fragments_rebuilt).map(|fragments| GeoEvent::FragmentsRebuilt { fragments }),
+        more(|s| s.versions_collected).map(|versions| GeoEvent::VersionsCollected { versions }),
+        more(|s| s.fragments_swept).map(|fragments| GeoEvent::FragmentsSwept { fragments }),
     ];
     found.extend(counted.into_iter().flatten());
     found
 }
 
-fn of_site(before: &SiteSnapshot, now: &SiteSnapshot) -> impl Iterator<Item = Happened> {
+fn of_site(before: &SiteSnapshot, now: &SiteSnapshot) -> impl Iterator<Item = GeoEvent> {
     let site = || now.name.clone();
     let up = (before.up != now.up).then(|| match now.up {
-        true => Happened::SiteUp { site: site() },
-        false => Happened::SiteDown { site: site() },
+        true => GeoEvent::SiteUp { site: site() },
+        false => GeoEvent::SiteDown { site: site() },
     });
     let made = (before.rebuilding != now.rebuilding).then(|| match now.rebuilding {
-        true => Happened::SiteReplaced { site: site() },
-        false => Happened::SiteMadeAgain { site: site() },
+        true => GeoEvent::SiteReplaced { site: site() },
+        false => GeoEvent::SiteMadeAgain { site: site() },
     });
     up.into_iter().chain(made)
 }
 
 /// An item that a subscriber receives.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum GeoUpdate {
     /// The first item: everything.
-    Scene(Box<Snapshot>),
+    Snapshot(Box<Snapshot>),
     /// A change, with a number one higher than that of the previous one.
-    Step(u64, Happened),
+    Step(u64, GeoEvent),
 }
 
 /// A subscriber. It sends nothing to the sites.
 #[derive(Debug)]
-pub struct GeoWatch {
+pub struct GeoSubscriber {
     store: GeoStore,
     last: Option<Snapshot>,
-    due: VecDeque<Happened>,
+    pending: VecDeque<GeoEvent>,
     step: u64,
 }
 
 impl GeoStore {
     /// Subscribes to the namespace.
     #[must_use]
-    pub fn watch(&self) -> GeoWatch {
-        GeoWatch { store: self.clone(), last: None, due: VecDeque::new(), step: 0 }
+    pub fn watch(&self) -> GeoSubscriber {
+        GeoSubscriber { store: self.clone(), last: None, pending: VecDeque::new(), step: 0 }
     }
 }
 
-impl GeoWatch {
+impl GeoSubscriber {
     /// Waits for the next item and returns it. It is cancel-safe: giving up the wait loses nothing.
-    pub async fn next(&mut self) -> Seen {
+    pub async fn next(&mut self) -> GeoUpdate {
         let Some(mut last) = self.last.take() else {
-            let scene = self.store.snapshot();
-            self.last = Some(scene.clone());
-            return Seen::Scene(Box::new(scene));
+            let snapshot = self.store.snapshot();
+            self.last = Some(snapshot.clone());
+            return GeoUpdate::Snapshot(Box::new(snapshot));
         };
         loop {
-            if let Some(what) = self.due.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 self.last = Some(last);
                 self.step += 1;
-                return Seen::Step(self.step, what);
+                return GeoUpdate::Step(self.step, event);
             }
             self.last = Some(last.clone());
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let now = self.store.snapshot();
-            self.due.extend(happened(&last, &now));
+            self.pending.extend(diff_snapshots(&last, &now));
             last = now;
         }
     }
@@ -190,26 +190,26 @@ mod tests {
             writes_slow: 5,
             ..Snapshot::default()
         };
-        assert_eq!(happened(&before, &before), []);
+        assert_eq!(diff_snapshots(&before, &before), []);
         let mut now = before.clone();
         now.sites[1].up = false;
         now.sites[0].rebuilding = true;
         (now.epoch, now.hints, now.writes_slow, now.reads_lost) = (2, 1, 9, 1);
-        let told = vec![
-            Happened::Map { epoch: 2 },
-            Happened::SiteReplaced { site: "lisbon".to_owned() },
-            Happened::SiteDown { site: "oslo".to_owned() },
-            Happened::VersionsLost { reads: 1 },
-            Happened::SlowWrites { writes: 4 },
-            Happened::Hints { hints: 1 },
+        let expected = vec![
+            GeoEvent::Map { epoch: 2 },
+            GeoEvent::SiteReplaced { site: "lisbon".to_owned() },
+            GeoEvent::SiteDown { site: "oslo".to_owned() },
+            GeoEvent::VersionsLost { reads: 1 },
+            GeoEvent::SlowWrites { writes: 4 },
+            GeoEvent::Hints { hints: 1 },
         ];
-        assert_eq!(happened(&before, &now), told);
+        assert_eq!(diff_snapshots(&before, &now), expected);
         let back = [
-            Happened::Map { epoch: 1 },
-            Happened::SiteMadeAgain { site: "lisbon".to_owned() },
-            Happened::SiteUp { site: "oslo".to_owned() },
-            Happened::Hints { hints: 3 },
+            GeoEvent::Map { epoch: 1 },
+            GeoEvent::SiteMadeAgain { site: "lisbon".to_owned() },
+            GeoEvent::SiteUp { site: "oslo".to_owned() },
+            GeoEvent::Hints { hints: 3 },
         ];
-        assert_eq!(happened(&now, &before), back);
+        assert_eq!(diff_snapshots(&now, &before), back);
     }
 }

@@ -71,14 +71,14 @@ pub fn judge(quorums: Quorums, version: Version, rows: &[&Row]) -> Judgement {
     let accepted = || rows.iter().filter_map(|row| row.accepted(version));
     let mut open = false;
     for (id, (count, value)) in count(accepted().map(|accepted| &accepted.value)) {
-        let of = |wanted: &dyn Fn(Ballot) -> bool| {
+        let votes = |wanted: &dyn Fn(Ballot) -> bool| {
             let same = |accepted: &&crate::Accepted| accepted.value.id == id;
             accepted().filter(same).filter(|accepted| wanted(accepted.ballot)).count()
         };
-        let fast = of(&Ballot::is_fast_ballot);
+        let fast = votes(&Ballot::is_fast_ballot);
         let classic = count - fast;
         let ballots = accepted().filter(|a| a.value.id == id && !a.ballot.is_fast());
-        let agreed = ballots.map(|a| of(&|ballot| ballot == a.ballot)).max().unwrap_or(0);
+        let agreed = ballots.map(|a| votes(&|ballot| ballot == a.ballot)).max().unwrap_or(0);
         if fast >= quorums.fast() || agreed >= quorums.classic() {
             return Judgement::Chosen(value.clone());
         }

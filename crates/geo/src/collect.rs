@@ -15,50 +15,51 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream, UnixTime};
 
-use crate::agreeing::Agreeing;
+use crate::embedded_proposer::EmbeddedProposer;
 use crate::get::{child, noop};
 use crate::put::fragments;
 use crate::{
-    Act, Deed, Fragment, Goal, Heard, How, Known, Operation, Outcome, Terms, Version, WriteId,
+    Fragment, FragmentOp, Goal, KnownVersions, OpCommand, OpEvent, OpResult, Operation, Outcome,
+    Terms, Version, WriteId,
 };
 
 /// Retention policy of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct Retention {
     /// How many of the newest puts to keep; all if none.
     pub newest: Option<usize>,
     /// Versions that became obsolete after this time are kept: a read of them may still be running.
-    pub hidden_after: UnixTime,
+    pub obsolete_after: UnixTime,
 }
 
 /// Result of a garbage collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct CollectResult {
     /// Versions that are gone.
     pub gone: Vec<Version>,
     /// Versions with fragments that could not be removed everywhere.
     pub left: Vec<Version>,
     /// Whether enough rows could be read to decide.
-    pub told: bool,
+    pub conclusive: bool,
 }
 
 /// Garbage collection of one object.
 #[derive(Debug)]
 pub struct Collect {
     terms: Terms,
-    keep: Keep,
-    agreeing: Agreeing,
-    erasing: Option<BTreeMap<Fragment, (Version, Option<How>)>>,
+    keep: Retention,
+    agreeing: EmbeddedProposer,
+    erasing: Option<BTreeMap<Fragment, (Version, Option<OpResult>)>>,
     dead: Vec<Version>,
-    end: Option<Collected>,
+    end: Option<CollectResult>,
 }
 
 impl Collect {
     /// Creates a garbage collection.
     #[must_use]
-    pub fn new(terms: Terms, keep: Keep, random: RandomStream) -> Self {
+    pub fn new(terms: Terms, keep: Retention, random: RandomStream) -> Self {
         Self {
-            agreeing: Agreeing::new(terms.clone(), Goal::Read, None, random),
+            agreeing: EmbeddedProposer::new(terms.clone(), Goal::Read, None, random),
             terms,
             keep,
             erasing: None,
@@ -67,25 +68,29 @@ impl Collect {
         }
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownVersions {
         self.agreeing.proposer().known()
     }
 
-    fn conclude(&mut self, out: &mut Outbox<Act>) {
+    fn conclude(&mut self, out: &mut Outbox<OpCommand>) {
         if self.erasing.is_none() {
             match self.agreeing.outcome() {
                 None => return,
                 Some(Outcome::Seen) => self.erase(out),
-                Some(_) => return self.end = Some(Collected::default()),
+                Some(_) => return self.end = Some(CollectResult::default()),
             }
         }
         let Some(erasing) = &self.erasing else { return };
-        if erasing.values().any(|(_, how)| how.is_none()) {
+        if erasing.values().any(|(_, result)| result.is_none()) {
             return;
         }
-        let done = |how: Option<How>| matches!(how, Some(How::Done | How::Absent));
-        let left: BTreeSet<Version> =
-            erasing.values().filter(|(_, how)| !done(*how)).map(|(version, _)| *version).collect();
+        let done =
+            |result: Option<OpResult>| matches!(result, Some(OpResult::Done | OpResult::Absent));
+        let left: BTreeSet<Version> = erasing
+            .values()
+            .filter(|(_, result)| !done(*result))
+            .map(|(version, _)| *version)
+            .collect();
         let gone = self.dead.iter().copied().filter(|version| !left.contains(version));
         let gone: Vec<Version> = gone.collect();
         let mut known = self.known().clone();
@@ -94,20 +99,20 @@ impl Collect {
         }
         if !gone.is_empty() {
             for site in &self.terms.voters {
-                out.push(Act::Tell { site: *site, known: known.clone() });
+                out.push(OpCommand::Notify { site: *site, known: known.clone() });
             }
         }
-        self.end = Some(Collected { gone, left: left.into_iter().collect(), told: true });
+        self.end = Some(CollectResult { gone, left: left.into_iter().collect(), conclusive: true });
     }
 
-    fn erase(&mut self, out: &mut Outbox<Act>) {
-        self.dead = self.known().dead(self.keep.newest, self.keep.hidden_after);
+    fn erase(&mut self, out: &mut Outbox<OpCommand>) {
+        self.dead = self.known().dead(self.keep.newest, self.keep.obsolete_after);
         let mut erasing = BTreeMap::new();
         for version in &self.dead {
             let Some(decided) = self.known().decided.get(version) else { continue };
             for fragment in fragments(&decided.value) {
                 erasing.insert(fragment, (*version, None));
-                out.push(Act::Fragment(fragment, Deed::Erase));
+                out.push(OpCommand::Fragment(fragment, FragmentOp::Erase));
             }
         }
         self.erasing = Some(erasing);
@@ -115,20 +120,20 @@ impl Collect {
 }
 
 impl Controller for Collect {
-    type Event = Heard;
-    type Command = Act;
+    type Event = OpEvent;
+    type Command = OpCommand;
 
-    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         if self.end.is_some() {
             return;
         }
-        if let Heard::Fragment(fragment, Deed::Erase, how) = &event
+        if let OpEvent::Fragment(fragment, FragmentOp::Erase, result) = &event
             && let Some((_, entry)) =
                 self.erasing.as_mut().and_then(|erasing| erasing.get_mut(fragment))
         {
-            entry.get_or_insert(*how);
+            entry.get_or_insert(*result);
         }
-        self.agreeing.hear(now, &event, out);
+        self.agreeing.handle(now, &event, out);
         self.conclude(out);
     }
 
@@ -142,20 +147,20 @@ impl Controller for Collect {
 }
 
 impl Operation for Collect {
-    type End = Collected;
+    type End = CollectResult;
 
-    fn end(&self) -> Option<&Collected> {
+    fn end(&self) -> Option<&CollectResult> {
         self.end.as_ref()
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownVersions {
         self.agreeing.proposer().known()
     }
 }
 
 /// Result of the orphan sweep of one fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Swept {
+pub enum SweepResult {
     /// A version uses it.
     Kept,
     /// No version uses it or ever will; it was erased.
@@ -171,10 +176,10 @@ pub struct Sweep {
     terms: Terms,
     fragment: Fragment,
     random: RandomStream,
-    agreeing: Agreeing,
+    agreeing: EmbeddedProposer,
     settled: bool,
     erasing: bool,
-    end: Option<Swept>,
+    end: Option<SweepResult>,
 }
 
 impl Sweep {
@@ -183,7 +188,7 @@ impl Sweep {
     pub fn new(terms: Terms, fragment: Fragment, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
         Self {
-            agreeing: Agreeing::new(terms.clone(), Goal::ReadAll, None, inner),
+            agreeing: EmbeddedProposer::new(terms.clone(), Goal::ReadAll, None, inner),
             terms,
             fragment,
             random,
@@ -193,19 +198,19 @@ impl Sweep {
         }
     }
 
-    fn conclude(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         if self.erasing {
             return;
         }
         match self.agreeing.outcome() {
             None => return,
             Some(Outcome::Seen) => {}
-            Some(_) => return self.end = Some(Swept::Left),
+            Some(_) => return self.end = Some(SweepResult::Left),
         }
         let known = self.agreeing.proposer().known();
-        if let Some(keep) = has(known, self.fragment.write) {
+        if let Some(keep) = is_in_use(known, self.fragment.write) {
             if keep {
-                self.end = Some(Swept::Kept);
+                self.end = Some(SweepResult::Kept);
             } else {
                 self.erase(out);
             }
@@ -227,19 +232,19 @@ impl Sweep {
         let (version, known) = (known.last().next(), known.clone());
         let goal = Goal::Settle { version, noop: noop(&mut self.random) };
         let inner = child(&mut self.random);
-        self.agreeing.again(self.terms.clone(), goal, known, inner);
-        self.agreeing.hear(now, &Heard::Begin, out);
+        self.agreeing.restart(self.terms.clone(), goal, known, inner);
+        self.agreeing.handle(now, &OpEvent::Begin, out);
     }
 
-    fn erase(&mut self, out: &mut Outbox<Act>) {
+    fn erase(&mut self, out: &mut Outbox<OpCommand>) {
         self.erasing = true;
-        out.push(Act::Fragment(self.fragment, Deed::Erase));
+        out.push(OpCommand::Fragment(self.fragment, FragmentOp::Erase));
     }
 }
 
 /// Returns whether a version still uses a write's fragments; none if no known version is of the
 /// write.
-fn has(known: &Known, write: WriteId) -> Option<bool> {
+fn is_in_use(known: &KnownVersions, write: WriteId) -> Option<bool> {
     let of = |decided: &&crate::Decided| {
         let put = decided.value.put();
         let coded = put.and_then(|put| put.coded(decided.value.id));
@@ -252,21 +257,21 @@ fn has(known: &Known, write: WriteId) -> Option<bool> {
 }
 
 impl Controller for Sweep {
-    type Event = Heard;
-    type Command = Act;
+    type Event = OpEvent;
+    type Command = OpCommand;
 
-    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         if self.end.is_some() {
             return;
         }
-        if let Heard::Fragment(fragment, Deed::Erase, how) = &event
+        if let OpEvent::Fragment(fragment, FragmentOp::Erase, result) = &event
             && *fragment == self.fragment
         {
-            let gone = matches!(how, How::Done | How::Absent);
-            self.end = Some(if gone { Swept::Erased } else { Swept::Left });
+            let gone = matches!(result, OpResult::Done | OpResult::Absent);
+            self.end = Some(if gone { SweepResult::Erased } else { SweepResult::Left });
             return;
         }
-        self.agreeing.hear(now, &event, out);
+        self.agreeing.handle(now, &event, out);
         self.conclude(now, out);
     }
 
@@ -280,13 +285,13 @@ impl Controller for Sweep {
 }
 
 impl Operation for Sweep {
-    type End = Swept;
+    type End = SweepResult;
 
-    fn end(&self) -> Option<&Swept> {
+    fn end(&self) -> Option<&SweepResult> {
         self.end.as_ref()
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownVersions {
         self.agreeing.proposer().known()
     }
 }

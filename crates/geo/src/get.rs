@@ -21,26 +21,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream, UnixTime};
 
-use crate::agreeing::Agreeing;
+use crate::embedded_proposer::EmbeddedProposer;
 use crate::{
-    Act, Change, Decided, Fetched, Goal, Heard, Hole, Known, Operation, Outcome, Rounds, Terms,
-    Value, Version, WriteId,
+    Change, Decided, FetchResult, Goal, Hole, KnownVersions, OpCommand, OpEvent, Operation,
+    Outcome, Rounds, Terms, Value, Version, WriteId,
 };
 
 /// What to read of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ReadTarget {
     /// The bytes of the latest version.
     Latest,
     /// Metadata of the latest version; fetches its bytes only as far as needed to confirm it.
-    Facts,
+    Metadata,
     /// The bytes of this version, unless it is obsolete.
     Version(Version),
 }
 
 /// How a read ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Got {
+pub enum ReadResult {
     /// This version.
     Found(Version, Value),
     /// There is no such object, or version.
@@ -54,35 +54,35 @@ pub enum Got {
 /// A read.
 #[derive(Debug)]
 pub struct Read {
-    wanted: Wanted,
+    target: ReadTarget,
     terms: Terms,
     random: RandomStream,
-    agreeing: Agreeing,
+    agreeing: EmbeddedProposer,
     rounds: u32,
-    fetched: BTreeMap<Version, Option<Fetched>>,
+    fetched: BTreeMap<Version, Option<FetchResult>>,
     /// Versions that were never acknowledged and are unreadable.
     unreadable: BTreeSet<Version>,
     /// Versions whose apparent loss made it read the rows again; each does so once.
-    doubted: BTreeSet<Version>,
+    rechecked: BTreeSet<Version>,
     /// Fetches in flight whose answers are too old to count.
     stale: BTreeMap<Version, u32>,
-    end: Option<Got>,
+    end: Option<ReadResult>,
 }
 
 impl Read {
     /// Creates a read.
     #[must_use]
-    pub fn new(terms: Terms, wanted: Wanted, mut random: RandomStream) -> Self {
+    pub fn new(terms: Terms, target: ReadTarget, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
         Self {
-            wanted,
-            agreeing: Agreeing::new(terms.clone(), Goal::Read, None, inner),
+            target,
+            agreeing: EmbeddedProposer::new(terms.clone(), Goal::Read, None, inner),
             terms,
             random,
             rounds: 0,
             fetched: BTreeMap::new(),
             unreadable: BTreeSet::new(),
-            doubted: BTreeSet::new(),
+            rechecked: BTreeSet::new(),
             stale: BTreeMap::new(),
             end: None,
         }
@@ -97,7 +97,7 @@ impl Read {
 
     /// What is known of the object.
     #[must_use]
-    pub const fn known(&self) -> &Known {
+    pub const fn known(&self) -> &KnownVersions {
         self.agreeing.proposer().known()
     }
 
@@ -110,14 +110,14 @@ impl Read {
 
     /// Returns the version to read, of those known.
     fn candidate(&self) -> Result<Option<(Version, Decided)>, Hole> {
-        let most = match self.wanted {
-            Wanted::Latest | Wanted::Facts => self.unreadable.len() + 1,
-            Wanted::Version(_) => usize::MAX,
+        let limit = match self.target {
+            ReadTarget::Latest | ReadTarget::Metadata => self.unreadable.len() + 1,
+            ReadTarget::Version(_) => usize::MAX,
         };
-        let mut visible = self.known().visible(most)?.into_iter();
-        let found = visible.find(|(version, _)| match self.wanted {
-            Wanted::Latest | Wanted::Facts => !self.unreadable.contains(version),
-            Wanted::Version(wanted) => *version == wanted,
+        let mut visible = self.known().visible(limit)?.into_iter();
+        let found = visible.find(|(version, _)| match self.target {
+            ReadTarget::Latest | ReadTarget::Metadata => !self.unreadable.contains(version),
+            ReadTarget::Version(target) => *version == target,
         });
         Ok(found.map(|(version, decided)| (version, decided.clone())))
     }
@@ -125,31 +125,31 @@ impl Read {
     /// Whether the read can answer without fetching a version's bytes.
     fn needs_no_bytes(&self, decided: &Decided) -> bool {
         let coded = decided.value.put().and_then(|put| put.coded(decided.value.id));
-        coded.is_none() || (self.wanted == Wanted::Facts && decided.durable)
+        coded.is_none() || (self.target == ReadTarget::Metadata && decided.durable)
     }
 
-    fn fetch(&mut self, version: Version, value: Value, out: &mut Outbox<Act>) {
+    fn fetch(&mut self, version: Version, value: Value, out: &mut Outbox<OpCommand>) {
         self.fetched.entry(version).or_insert_with(|| {
-            out.push(Act::Fetch { version, value });
+            out.push(OpCommand::Fetch { version, value });
             None
         });
     }
 
-    fn conclude(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         let certain = match self.agreeing.outcome() {
             Some(Outcome::Seen) => true,
-            Some(_) => return self.end = Some(Got::Unavailable),
+            Some(_) => return self.end = Some(ReadResult::Unavailable),
             None => false,
         };
         let (version, decided) = match self.candidate() {
             Ok(Some(candidate)) => candidate,
-            Ok(None) if certain => return self.end = Some(Got::Nothing),
+            Ok(None) if certain => return self.end = Some(ReadResult::Nothing),
             Err(Hole(version)) if certain => return self.fill(version, now, out),
             Ok(None) | Err(_) => return,
         };
         if self.needs_no_bytes(&decided) {
             if certain {
-                self.end = Some(Got::Found(version, decided.value));
+                self.end = Some(ReadResult::Found(version, decided.value));
             }
             return;
         }
@@ -159,36 +159,36 @@ impl Read {
         }
         let Some(Some(fetched)) = self.fetched.get(&version).copied() else { return };
         if certain {
-            self.judge(version, decided, fetched, now, out);
+            self.conclude_fetch(version, decided, fetched, now, out);
         }
     }
 
     /// Continues once the last version and the result of its fetch are known.
-    fn judge(
+    fn conclude_fetch(
         &mut self,
         version: Version,
         decided: Decided,
-        fetched: Fetched,
+        fetched: FetchResult,
         now: Instant,
-        out: &mut Outbox<Act>,
+        out: &mut Outbox<OpCommand>,
     ) {
-        let Fetched::Short { absent, .. } = fetched else {
-            return self.end = Some(Got::Found(version, decided.value));
+        let FetchResult::TooFew { absent, .. } = fetched else {
+            return self.end = Some(ReadResult::Found(version, decided.value));
         };
         let parity = decided.value.put().and_then(|put| put.coded(decided.value.id));
         let parity = parity.map_or(0, |(_, _, coded)| coded.parity);
         if absent <= parity {
-            self.end = Some(Got::Unavailable);
-        } else if self.doubted.insert(version) {
+            self.end = Some(ReadResult::Unavailable);
+        } else if self.rechecked.insert(version) {
             // Fragments may have been written or removed since the rows were read; fresh rows say
             // so. Versions that were passed over are checked again.
             self.unreadable.clear();
             self.forget_fetched();
             self.read_again(now, out);
         } else if decided.durable {
-            self.end = Some(Got::Lost(version));
-        } else if matches!(self.wanted, Wanted::Version(_)) {
-            self.end = Some(Got::Nothing);
+            self.end = Some(ReadResult::Lost(version));
+        } else if matches!(self.target, ReadTarget::Version(_)) {
+            self.end = Some(ReadResult::Nothing);
         } else {
             self.unreadable.insert(version);
             self.conclude(now, out);
@@ -205,21 +205,21 @@ impl Read {
         }
     }
 
-    fn read_again(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    fn read_again(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         self.agree(Goal::Read, now, out);
     }
 
     /// Settles a version that must have been decided, but that no row at hand knows.
-    fn fill(&mut self, version: Version, now: Instant, out: &mut Outbox<Act>) {
+    fn fill(&mut self, version: Version, now: Instant, out: &mut Outbox<OpCommand>) {
         let noop = noop(&mut self.random);
         self.agree(Goal::Settle { version, noop }, now, out);
     }
 
-    fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<Act>) {
+    fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<OpCommand>) {
         self.rounds += self.agreeing.proposer().rounds().total();
         let (known, inner) = (self.known().clone(), child(&mut self.random));
-        self.agreeing.again(self.terms.clone(), goal, known, inner);
-        self.agreeing.hear(now, &Heard::Begin, out);
+        self.agreeing.restart(self.terms.clone(), goal, known, inner);
+        self.agreeing.handle(now, &OpEvent::Begin, out);
     }
 }
 
@@ -235,14 +235,14 @@ pub(crate) fn child(random: &mut RandomStream) -> RandomStream {
 }
 
 impl Controller for Read {
-    type Event = Heard;
-    type Command = Act;
+    type Event = OpEvent;
+    type Command = OpCommand;
 
-    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         if self.end.is_some() {
             return;
         }
-        if let Heard::Fetched(version, fetched) = &event {
+        if let OpEvent::FetchResult(version, fetched) = &event {
             match self.stale.get_mut(version).filter(|stale| **stale > 0) {
                 Some(stale) => *stale -= 1,
                 None => {
@@ -252,10 +252,10 @@ impl Controller for Read {
                 }
             }
         }
-        if let Heard::Changed(terms) = &event {
+        if let OpEvent::Changed(terms) = &event {
             self.terms = (**terms).clone();
         }
-        self.agreeing.hear(now, &event, out);
+        self.agreeing.handle(now, &event, out);
         self.conclude(now, out);
     }
 
@@ -265,20 +265,20 @@ impl Controller for Read {
 
     fn check(&self) {
         self.agreeing.check();
-        if let Some(Got::Found(version, value)) = &self.end {
+        if let Some(ReadResult::Found(version, value)) = &self.end {
             assert_eq!(self.known().write(*version), Some(value.id), "not what was decided");
         }
     }
 }
 
 impl Operation for Read {
-    type End = Got;
+    type End = ReadResult;
 
-    fn end(&self) -> Option<&Got> {
+    fn end(&self) -> Option<&ReadResult> {
         self.end.as_ref()
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownVersions {
         Self::known(self)
     }
 }

@@ -24,17 +24,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream, UnixTime};
 
-use crate::agreeing::Agreeing;
+use crate::embedded_proposer::EmbeddedProposer;
 use crate::get::{child, noop};
 use crate::put::fragments;
 use crate::{
-    Act, Change, Condition, Decided, Deed, Fragment, Goal, Heard, Hole, How, Known, Operation,
-    Outcome, SiteIndex, Terms, Value, Version, WriteId, limits,
+    Change, Condition, Decided, Fragment, FragmentOp, Goal, Hole, KnownVersions, OpCommand,
+    OpEvent, OpResult, Operation, Outcome, SiteIndex, Terms, Value, Version, WriteId, limits,
 };
 
 /// Result of repairing an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Healed {
+pub struct HealResult {
     /// Whether the object is whole: every version is decided, all rows know it, and all fragments
     /// exist.
     pub whole: bool,
@@ -54,10 +54,10 @@ pub struct Healed {
     /// changes that.
     pub silent: Vec<SiteIndex>,
     /// Whether enough rows could be read to inspect the object at all.
-    pub told: bool,
+    pub conclusive: bool,
 }
 
-impl Healed {
+impl HealResult {
     /// Whether the object is reported neither as whole nor as incomplete: rows were not read in
     /// time, or writes went on throughout.
     #[must_use]
@@ -68,7 +68,7 @@ impl Healed {
 
 /// Target state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Care {
+pub struct HealPolicy {
     /// How many of its fragments make a version durable.
     pub needed: usize,
     /// Whether open versions are settled: not while their proposers may still be running.
@@ -86,9 +86,9 @@ enum Stage {
     /// Rebuilding fragments.
     Rebuilding,
     /// Fencing fragments of versions to be made obsolete.
-    Forbidding(Vec<Version>),
+    Fencing(Vec<Version>),
     /// Making versions obsolete.
-    Hiding(Vec<Version>),
+    Obsoleting(Vec<Version>),
     Done,
 }
 
@@ -96,84 +96,84 @@ enum Stage {
 #[derive(Debug)]
 pub struct Heal {
     terms: Terms,
-    care: Care,
+    policy: HealPolicy,
     /// Timestamp of what it writes.
     time: UnixTime,
     random: RandomStream,
-    agreeing: Agreeing,
+    agreeing: EmbeddedProposer,
     stage: Stage,
     /// Fragments of visible versions, with their state.
-    fragments: BTreeMap<Fragment, Option<How>>,
+    fragments: BTreeMap<Fragment, Option<OpResult>>,
     /// The version of each write that has fragments.
     versions: BTreeMap<WriteId, Version>,
     /// Fragments that can never be written.
-    forbidden: BTreeSet<Fragment>,
+    fenced: BTreeSet<Fragment>,
     /// Whether it started over because a version seemed to be lost.
-    doubted: bool,
+    rechecked: bool,
     /// Whether something was decided since all rows were read.
     is_stale: bool,
     /// Agreements so far.
-    steps: u32,
-    healed: Healed,
-    end: Option<Healed>,
+    agreements: u32,
+    healed: HealResult,
+    end: Option<HealResult>,
 }
 
 impl Heal {
     /// Creates a repair. What it writes carries this time.
     #[must_use]
-    pub fn new(terms: Terms, care: Care, time: UnixTime, mut random: RandomStream) -> Self {
+    pub fn new(terms: Terms, policy: HealPolicy, time: UnixTime, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
         Self {
-            agreeing: Agreeing::new(terms.clone(), Goal::ReadAll, None, inner),
+            agreeing: EmbeddedProposer::new(terms.clone(), Goal::ReadAll, None, inner),
             terms,
-            care,
+            policy,
             time,
             random,
             stage: Stage::Agreeing,
             fragments: BTreeMap::new(),
             versions: BTreeMap::new(),
-            forbidden: BTreeSet::new(),
-            doubted: false,
+            fenced: BTreeSet::new(),
+            rechecked: false,
             is_stale: false,
-            steps: 0,
-            healed: Healed::default(),
+            agreements: 0,
+            healed: HealResult::default(),
             end: None,
         }
     }
 
     /// What is known of the object.
     #[must_use]
-    pub const fn known(&self) -> &Known {
+    pub const fn known(&self) -> &KnownVersions {
         self.agreeing.proposer().known()
     }
 
-    fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<Act>) {
-        self.steps += 1;
+    fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<OpCommand>) {
+        self.agreements += 1;
         self.is_stale = !matches!(goal, Goal::ReadAll);
         let (known, inner) = (self.known().clone(), child(&mut self.random));
-        self.agreeing.again(self.terms.clone(), goal, known, inner);
-        self.agreeing.hear(now, &Heard::Begin, out);
+        self.agreeing.restart(self.terms.clone(), goal, known, inner);
+        self.agreeing.handle(now, &OpEvent::Begin, out);
     }
 
-    fn conclude(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         match &self.stage {
-            Stage::Agreeing => self.agreed(now, out),
-            Stage::Probing if self.is_open() => {}
-            Stage::Probing => self.probed(now, out),
-            Stage::Rebuilding if self.is_open() => {}
-            Stage::Rebuilding => self.forbid(now, out),
-            Stage::Forbidding(_) if self.is_open() => {}
-            Stage::Forbidding(versions) => {
+            Stage::Agreeing => self.after_agreement(now, out),
+            Stage::Probing if self.has_pending() => {}
+            Stage::Probing => self.after_probe(now, out),
+            Stage::Rebuilding if self.has_pending() => {}
+            Stage::Rebuilding => self.fence(now, out),
+            Stage::Fencing(_) if self.has_pending() => {}
+            Stage::Fencing(versions) => {
                 let versions = versions.clone();
-                self.hide(versions, now, out);
+                self.obsolete(versions, now, out);
             }
-            Stage::Hiding(versions) => {
+            Stage::Obsoleting(versions) => {
                 let versions = versions.clone();
                 match self.agreeing.outcome() {
                     None => {}
                     Some(Outcome::Written(_)) => {
                         self.healed.hidden.extend(versions);
-                        self.begin_again(now, out);
+                        self.start_over(now, out);
                     }
                     Some(_) => self.finish(out),
                 }
@@ -182,20 +182,20 @@ impl Heal {
         }
     }
 
-    fn is_open(&self) -> bool {
+    fn has_pending(&self) -> bool {
         self.fragments.values().any(Option::is_none)
     }
 
     /// Continues after rows were read or a version was settled: with the next version, or the
     /// fragments.
-    fn agreed(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    fn after_agreement(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         match self.agreeing.outcome() {
             None => return,
             Some(Outcome::Seen) => {}
             Some(_) => return self.give_up(),
         }
-        let may_go_on = self.steps < limits::HEAL_STEPS;
-        if self.care.finish && may_go_on && self.is_next_open() {
+        let may_go_on = self.agreements < limits::HEAL_AGREEMENTS_MAX;
+        if self.policy.finish && may_go_on && self.is_next_open() {
             self.healed.settled += 1;
             let (version, noop) = (self.known().last().next(), noop(&mut self.random));
             return self.agree(Goal::Settle { version, noop }, now, out);
@@ -208,7 +208,7 @@ impl Heal {
             }
             Ok(_) if self.is_stale && may_go_on => self.agree(Goal::ReadAll, now, out),
             Ok(visible) => {
-                let dead = self.known().dead(self.care.keep, UnixTime::from_millis(u64::MAX));
+                let dead = self.known().dead(self.policy.keep, UnixTime::from_millis(u64::MAX));
                 let kept = visible.iter().filter(|(version, _)| !dead.contains(version));
                 let visible: Vec<_> = kept.map(|(v, d)| (*v, d.value.clone())).collect();
                 self.probe(&visible, out);
@@ -226,12 +226,12 @@ impl Heal {
     /// Ends because too few rows could be read.
     fn give_up(&mut self) {
         self.stage = Stage::Done;
-        self.note_unread();
+        self.record_unread();
         self.end = Some(self.healed.clone());
     }
 
     /// Records the sites whose rows were not read.
-    fn note_unread(&mut self) {
+    fn record_unread(&mut self) {
         let proposer = self.agreeing.proposer();
         let unread = self.terms.voters.iter().filter(|site| !proposer.rows().contains_key(site));
         self.healed.unread = unread.copied().collect();
@@ -239,7 +239,7 @@ impl Heal {
     }
 
     /// Starts over: reads all rows and probes all fragments again.
-    fn begin_again(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    fn start_over(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         self.fragments.clear();
         self.versions.clear();
         self.healed.lost.clear();
@@ -247,13 +247,13 @@ impl Heal {
         self.agree(Goal::ReadAll, now, out);
     }
 
-    fn probe(&mut self, visible: &[(Version, Value)], out: &mut Outbox<Act>) {
+    fn probe(&mut self, visible: &[(Version, Value)], out: &mut Outbox<OpCommand>) {
         self.stage = Stage::Probing;
         for (version, value) in visible {
             for fragment in fragments(value) {
                 self.versions.insert(fragment.write, *version);
                 if self.fragments.insert(fragment, None).is_none() {
-                    out.push(Act::Fragment(fragment, Deed::Probe));
+                    out.push(OpCommand::Fragment(fragment, FragmentOp::Probe));
                 }
             }
         }
@@ -261,23 +261,23 @@ impl Heal {
 
     /// Continues after the probe: rebuilds the fragments that are certainly absent, where enough
     /// others exist.
-    fn probed(&mut self, now: Instant, out: &mut Outbox<Act>) {
+    fn after_probe(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         self.stage = Stage::Rebuilding;
-        let mut again = Vec::new();
+        let mut restart = Vec::new();
         for write in self.versions.keys().copied().collect::<Vec<_>>() {
-            let of = |(fragment, how): (&Fragment, &Option<How>)| {
-                (fragment.write == write).then_some((*fragment, *how))
+            let of = |(fragment, result): (&Fragment, &Option<OpResult>)| {
+                (fragment.write == write).then_some((*fragment, *result))
             };
             let all: Vec<_> = self.fragments.iter().filter_map(of).collect();
-            let there = all.iter().filter(|(_, how)| *how == Some(How::Done)).count();
-            let absent = all.iter().filter(|(_, how)| *how == Some(How::Absent));
-            if there >= self.data(write) {
-                again.extend(absent.map(|(fragment, _)| *fragment));
+            let existing = all.iter().filter(|(_, result)| *result == Some(OpResult::Done)).count();
+            let absent = all.iter().filter(|(_, result)| *result == Some(OpResult::Absent));
+            if existing >= self.data(write) {
+                restart.extend(absent.map(|(fragment, _)| *fragment));
             }
         }
-        for fragment in again {
+        for fragment in restart {
             self.fragments.insert(fragment, None);
-            out.push(Act::Fragment(fragment, Deed::Rebuild));
+            out.push(OpCommand::Fragment(fragment, FragmentOp::Rebuild));
         }
         self.conclude(now, out);
     }
@@ -293,79 +293,81 @@ impl Heal {
 
     /// Fences the absent fragments of versions that were never acknowledged and cannot be read, and
     /// records lost versions.
-    fn forbid(&mut self, now: Instant, out: &mut Outbox<Act>) {
-        let mut hide = Vec::new();
+    fn fence(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
+        let mut obsolete = Vec::new();
         for (write, version) in self.versions.clone() {
-            let (there, absent) = self.found(write);
+            let (existing, absent) = self.count_fragments(write);
             let all = self.fragments.keys().filter(|fragment| fragment.write == write).count();
             let decided = self.known().decided.get(&version);
             let durable = decided.is_some_and(|decided| decided.durable);
             // So many are certainly absent that it is unreadable, whatever the state of the others.
-            if there >= self.data(write) || all - absent >= self.data(write) {
+            if existing >= self.data(write) || all - absent >= self.data(write) {
                 continue;
             }
             if durable {
                 self.healed.lost.push(version);
-            } else if self.care.finish {
-                hide.push(version);
+            } else if self.policy.finish {
+                obsolete.push(version);
             }
         }
-        if !self.healed.lost.is_empty() && !self.doubted {
+        if !self.healed.lost.is_empty() && !self.rechecked {
             // They may have been removed since the rows were read; fresh rows say so.
-            self.doubted = true;
-            return self.begin_again(now, out);
+            self.rechecked = true;
+            return self.start_over(now, out);
         }
-        if hide.is_empty() || self.steps >= limits::HEAL_STEPS {
+        if obsolete.is_empty() || self.agreements >= limits::HEAL_AGREEMENTS_MAX {
             return self.finish(out);
         }
-        let absent = |fragment: &Fragment, how: Option<How>| {
+        let absent = |fragment: &Fragment, result: Option<OpResult>| {
             let of = self.versions.get(&fragment.write);
-            how == Some(How::Absent) && of.is_some_and(|version| hide.contains(version))
+            result == Some(OpResult::Absent) && of.is_some_and(|version| obsolete.contains(version))
         };
-        let forbid = self.fragments.iter().filter(|(fragment, how)| absent(fragment, **how));
-        let forbid: Vec<_> = forbid.map(|(fragment, _)| *fragment).collect();
-        self.stage = Stage::Forbidding(hide);
-        for fragment in forbid {
+        let fence = self.fragments.iter().filter(|(fragment, result)| absent(fragment, **result));
+        let fence: Vec<_> = fence.map(|(fragment, _)| *fragment).collect();
+        self.stage = Stage::Fencing(obsolete);
+        for fragment in fence {
             self.fragments.insert(fragment, None);
-            out.push(Act::Fragment(fragment, Deed::Forbid));
+            out.push(OpCommand::Fragment(fragment, FragmentOp::Fence));
         }
     }
 
     /// Makes versions obsolete that have so many fenced fragments that nobody will ever read them.
-    fn hide(&mut self, mut hide: Vec<Version>, now: Instant, out: &mut Outbox<Act>) {
+    fn obsolete(&mut self, mut obsolete: Vec<Version>, now: Instant, out: &mut Outbox<OpCommand>) {
         let versions = self.versions.clone();
-        let forbidden = |version: &Version| {
+        let fenced = |version: &Version| {
             let write = versions.iter().find(|(_, of)| *of == version).map(|(write, _)| *write);
             write.is_some_and(|write| {
-                let of = self.forbidden.iter().filter(|fragment| fragment.write == write);
+                let of = self.fenced.iter().filter(|fragment| fragment.write == write);
                 let all = self.fragments.keys().filter(|fragment| fragment.write == write);
                 all.count() - of.count() < self.data(write)
             })
         };
-        hide.retain(forbidden);
-        if hide.is_empty() {
+        obsolete.retain(fenced);
+        if obsolete.is_empty() {
             return self.finish(out);
         }
-        let change = Change::DeleteVersions(hide.clone());
+        let change = Change::DeleteVersions(obsolete.clone());
         let value = Value::new(WriteId::draw(&mut self.random), self.time, change);
-        self.stage = Stage::Hiding(hide);
+        self.stage = Stage::Obsoleting(obsolete);
         let goal = Goal::Write { value, condition: Condition::Always };
         self.agree(goal, now, out);
     }
 
     /// Returns how many fragments of a write exist, and how many certainly do not.
-    fn found(&self, write: WriteId) -> (usize, usize) {
+    fn count_fragments(&self, write: WriteId) -> (usize, usize) {
         let of = self.fragments.iter().filter(|(fragment, _)| fragment.write == write);
-        let count = |wanted: How| of.clone().filter(|(_, how)| **how == Some(wanted)).count();
-        (count(How::Done), count(How::Absent))
+        let count =
+            |wanted: OpResult| of.clone().filter(|(_, result)| **result == Some(wanted)).count();
+        (count(OpResult::Done), count(OpResult::Absent))
     }
 
     /// Notifies all rows of what is known, and of which versions are durable.
-    fn finish(&mut self, out: &mut Outbox<Act>) {
+    fn finish(&mut self, out: &mut Outbox<OpCommand>) {
         self.stage = Stage::Done;
         let mut known = self.known().clone();
         for (write, version) in &self.versions {
-            let enough = self.found(*write).0 >= self.care.needed.max(self.data(*write));
+            let enough =
+                self.count_fragments(*write).0 >= self.policy.needed.max(self.data(*write));
             if let Some(decided) = self.known().decided.get(version)
                 && enough
             {
@@ -373,42 +375,43 @@ impl Heal {
             }
         }
         for site in &self.terms.voters {
-            out.push(Act::Tell { site: *site, known: known.clone() });
+            out.push(OpCommand::Notify { site: *site, known: known.clone() });
         }
-        let missing = self.fragments.iter().filter(|(_, how)| **how != Some(How::Done));
+        let missing = self.fragments.iter().filter(|(_, result)| **result != Some(OpResult::Done));
         self.healed.missing = missing.map(|(fragment, _)| *fragment).collect();
-        self.note_unread();
-        self.healed.told = true;
-        let is_rest = !self.is_stale && !self.is_next_open();
+        self.record_unread();
+        self.healed.conclusive = true;
+        let is_settled = !self.is_stale && !self.is_next_open();
         self.healed.whole =
-            is_rest && self.healed.missing.is_empty() && self.healed.unread.is_empty();
+            is_settled && self.healed.missing.is_empty() && self.healed.unread.is_empty();
         self.end = Some(self.healed.clone());
     }
 }
 
 impl Controller for Heal {
-    type Event = Heard;
-    type Command = Act;
+    type Event = OpEvent;
+    type Command = OpCommand;
 
-    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         if self.end.is_some() {
             return;
         }
-        if let Heard::Fragment(fragment, deed, how) = &event
+        if let OpEvent::Fragment(fragment, op, result) = &event
             && let Some(entry @ None) = self.fragments.get_mut(fragment)
         {
             // A fenced fragment is absent.
-            let forbidden = *deed == Deed::Forbid && *how == How::Done;
-            self.healed.rebuilt += u32::from(*deed == Deed::Rebuild && *how == How::Done);
-            *entry = Some(if forbidden { How::Absent } else { *how });
-            if forbidden {
-                self.forbidden.insert(*fragment);
+            let fenced = *op == FragmentOp::Fence && *result == OpResult::Done;
+            self.healed.rebuilt +=
+                u32::from(*op == FragmentOp::Rebuild && *result == OpResult::Done);
+            *entry = Some(if fenced { OpResult::Absent } else { *result });
+            if fenced {
+                self.fenced.insert(*fragment);
             }
         }
-        if let Heard::Changed(terms) = &event {
+        if let OpEvent::Changed(terms) = &event {
             self.terms = (**terms).clone();
         }
-        self.agreeing.hear(now, &event, out);
+        self.agreeing.handle(now, &event, out);
         self.conclude(now, out);
     }
 
@@ -422,13 +425,13 @@ impl Controller for Heal {
 }
 
 impl Operation for Heal {
-    type End = Healed;
+    type End = HealResult;
 
-    fn end(&self) -> Option<&Healed> {
+    fn end(&self) -> Option<&HealResult> {
         self.end.as_ref()
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownVersions {
         Self::known(self)
     }
 }

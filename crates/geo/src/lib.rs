@@ -13,20 +13,20 @@
 //! Live nodes, the simulation and the twin use the same [`step()`] and the same controllers; the
 //! models use the same `step`. Not here: stores, connections and bytes. Design note 0031.
 
-mod act;
-mod agreeing;
 mod choose;
 mod collect;
-mod elsewhere;
+mod embedded_proposer;
 mod error;
 mod get;
 mod heal;
 mod ids;
-mod known;
+mod known_versions;
 pub mod limits;
+mod operation;
 mod proposer;
 mod put;
 mod quorum;
+mod remote_step;
 mod restore;
 mod row;
 mod step;
@@ -34,21 +34,21 @@ mod terms;
 mod value;
 mod view;
 
-pub use act::{Act, Deed, Fetched, Fragment, Heard, How, Operation};
 pub use choose::{Choice, Judgement, choose, judge};
-pub use collect::{Collect, Collected, Keep, Sweep, Swept};
-pub use elsewhere::{Answer, Image, Question, decode_answer, encode_answer, step_bytes};
+pub use collect::{Collect, CollectResult, Retention, Sweep, SweepResult};
 pub use error::Error;
-pub use get::{Got, Read, Wanted};
-pub use heal::{Care, Heal, Healed};
+pub use get::{Read, ReadResult, ReadTarget};
+pub use heal::{Heal, HealPolicy, HealResult};
 pub use ids::{Ballot, Epoch, SiteIndex, Version, WriteId};
-pub use known::{Decided, Known};
+pub use known_versions::{Decided, KnownVersions};
+pub use operation::{FetchResult, Fragment, FragmentOp, OpCommand, OpEvent, OpResult, Operation};
 pub use proposer::{Ask, Condition, Event, Goal, Outcome, Proposer, Rounds};
-pub use put::{Write, Wrote, fragments, longest};
-pub use quorum::{Quorums, Sizes};
-pub use restore::{Restore, Restored};
+pub use put::{Write, WriteResult, fragments, max_write_duration};
+pub use quorum::{QuorumRule, Quorums};
+pub use remote_step::{Answer, Image, StepQuery, decode_answer, encode_answer, step_bytes};
+pub use restore::{Restore, RestoreResult};
 pub use row::{Accepted, Instance, Row};
-pub use step::{Command, Request, Standing, Stepped, Verdict, step};
+pub use step::{Command, Request, SiteState, StepResult, Verdict, step};
 pub use terms::Terms;
 pub use value::{Change, Chunk, Coded, Data, Put, Value};
 pub use view::Hole;

@@ -10,10 +10,10 @@ pub const DATA_SITES_MAX: usize = 32;
 
 /// Number of gone versions whose writes a row still names (the last ones), so that a late proposer
 /// learns whether one of them was its own.
-pub const GONE_NAMED: usize = 4;
+pub const GONE_WRITES_MAX: usize = 4;
 
 /// Maximum number of versions sent along with a request: the newest ones.
-pub const TOLD_VERSIONS: usize = 8;
+pub const SENT_VERSIONS_MAX: usize = 8;
 
 /// Maximum size of a row in bytes. Smaller than what any supported store allows.
 pub const ROW_BYTES_MAX: usize = 64 * 1024;
@@ -26,13 +26,13 @@ pub const ATTRIBUTES_BYTES_MAX: usize = 8 * 1024;
 
 /// Maximum number of agreements per repair of an object: every concurrent write leaves another
 /// version to settle.
-pub const HEAL_STEPS: u32 = 16;
+pub const HEAL_AGREEMENTS_MAX: u32 = 16;
 
 /// The backoff after a lost ballot doubles up to this.
-pub const PAUSE_MAX: Duration = Duration::from_secs(2);
+pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 /// Jitter: a backoff is drawn from half of its length to the whole of it.
-pub const PAUSE_SPREAD: f64 = 0.5;
+pub const BACKOFF_JITTER: f64 = 0.5;
 
 const _: () = assert!(INLINE_BYTES_MAX + ATTRIBUTES_BYTES_MAX < ROW_BYTES_MAX / 4);
-const _: () = assert!(GONE_NAMED < TOLD_VERSIONS);
+const _: () = assert!(GONE_WRITES_MAX < SENT_VERSIONS_MAX);

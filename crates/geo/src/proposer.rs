@@ -19,7 +19,7 @@
 //! conditional writes.
 
 mod round;
-mod writing;
+mod write_phase;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +28,8 @@ use fulgurite_units::{Controller, Duration, Instant, Outbox, RandomStream};
 use crate::choose::{Choice, Judgement, choose, judge};
 use crate::proposer::round::Round;
 use crate::{
-    Ballot, Command, Decided, Hole, Known, Request, Row, SiteIndex, Terms, Value, Verdict, Version,
-    limits,
+    Ballot, Command, Decided, Hole, KnownVersions, Request, Row, SiteIndex, Terms, Value, Verdict,
+    Version, limits,
 };
 
 /// Goal of an agreement.
@@ -157,7 +157,7 @@ enum Phase {
     /// Not started.
     New,
     /// Reading the nearest row.
-    Looking,
+    ReadingNearest,
     /// Reading a quorum of rows.
     Reading,
     /// Asking sites to accept in the fast round.
@@ -168,7 +168,7 @@ enum Phase {
     Accepting(Version, Ballot, Value),
     /// Backing off after a lost ballot for this version, or after a read that too few sites
     /// answered.
-    Pausing(Option<Version>, Instant),
+    BackingOff(Option<Version>, Instant),
     /// Ended with an outcome.
     Done(Outcome),
 }
@@ -179,7 +179,7 @@ pub struct Proposer {
     terms: Terms,
     goal: Goal,
     random: RandomStream,
-    known: Known,
+    known: KnownVersions,
     /// Rows of voting sites, as read since it began.
     rows: BTreeMap<SiteIndex, Row>,
     /// Sites whose row does not vote.
@@ -190,7 +190,7 @@ pub struct Proposer {
     confirmed: bool,
     /// Versions for which the value was proposed.
     proposed: BTreeSet<Version>,
-    pause: Duration,
+    backoff: Duration,
     give_up: Option<Instant>,
     rounds: Rounds,
 }
@@ -198,9 +198,14 @@ pub struct Proposer {
 impl Proposer {
     /// Creates an agreement. If `known` is given, it skips reading the nearest row.
     #[must_use]
-    pub fn new(terms: Terms, goal: Goal, known: Option<Known>, random: RandomStream) -> Self {
-        let pause = terms.pause;
-        let looked = known.is_some();
+    pub fn new(
+        terms: Terms,
+        goal: Goal,
+        known: Option<KnownVersions>,
+        random: RandomStream,
+    ) -> Self {
+        let backoff = terms.backoff;
+        let skip_first_read = known.is_some();
         Self {
             terms,
             goal,
@@ -209,10 +214,10 @@ impl Proposer {
             rows: BTreeMap::new(),
             silent: BTreeSet::new(),
             phase: Phase::New,
-            round: Round::new(looked),
+            round: Round::new(skip_first_read),
             confirmed: false,
             proposed: BTreeSet::new(),
-            pause,
+            backoff,
             give_up: None,
             rounds: Rounds::default(),
         }
@@ -235,18 +240,18 @@ impl Proposer {
         match &self.phase {
             Phase::Done(outcome) => Some(outcome),
             Phase::New
-            | Phase::Looking
+            | Phase::ReadingNearest
             | Phase::Reading
             | Phase::Fast(_)
             | Phase::Preparing(..)
             | Phase::Accepting(..)
-            | Phase::Pausing(..) => None,
+            | Phase::BackingOff(..) => None,
         }
     }
 
     /// Returns what it knows of the object.
     #[must_use]
-    pub const fn known(&self) -> &Known {
+    pub const fn known(&self) -> &KnownVersions {
         &self.known
     }
 
@@ -282,13 +287,13 @@ impl Proposer {
                 let version = *version;
                 self.prepare(version, now, out);
             }
-            Goal::Write { .. } if self.round.looked => self.propose(now, out),
+            Goal::Write { .. } if self.round.skip_first_read => self.propose(now, out),
             Goal::Write { .. } => {
                 let nearest = self.terms.voters.first().copied();
                 let Some(near) = nearest.filter(|site| !self.terms.down.contains(site)) else {
                     return self.propose(now, out);
                 };
-                self.phase = Phase::Looking;
+                self.phase = Phase::ReadingNearest;
                 self.open_round(now);
                 out.push(self.ask(near, Command::Read));
             }
@@ -331,7 +336,7 @@ impl Proposer {
     /// Continues after an answer, if there are enough; `last` means that no more are waited for.
     fn conclude(&mut self, last: bool, now: Instant, out: &mut Outbox<Ask>) {
         match self.phase.clone() {
-            Phase::Looking => {
+            Phase::ReadingNearest => {
                 if last || self.round.answers() > 0 {
                     self.propose(now, out);
                 }
@@ -349,10 +354,10 @@ impl Proposer {
                     self.choose(version, value);
                     self.decided(version, now, out);
                 } else if self.is_hopeless(self.terms.quorums.classic(), last) {
-                    self.lose(Some(version), now);
+                    self.back_off(Some(version), now);
                 }
             }
-            Phase::New | Phase::Pausing(..) | Phase::Done(_) => {}
+            Phase::New | Phase::BackingOff(..) | Phase::Done(_) => {}
         }
     }
 
@@ -360,7 +365,7 @@ impl Proposer {
         let quorums = self.terms.quorums;
         if self.rows.len() < quorums.read() {
             if self.is_hopeless(quorums.read(), last) {
-                self.lose(None, now);
+                self.back_off(None, now);
             }
             return;
         }
@@ -422,7 +427,7 @@ impl Proposer {
         };
         if self.round.oks() < needed {
             if self.is_hopeless(needed, last) {
-                self.lose(Some(version), now);
+                self.back_off(Some(version), now);
             }
             return;
         }
@@ -431,7 +436,7 @@ impl Proposer {
             Choice::Forced(value) => return self.accept((version, ballot), value, now, out),
             // Handled above: `known` would have it.
             Choice::Decided => return self.decided(version, now, out),
-            Choice::Free if self.promises(version) => {
+            Choice::Free if self.is_promise_goal(version) => {
                 self.phase = Phase::Done(Outcome::Promised(version, ballot));
                 return;
             }
@@ -445,7 +450,7 @@ impl Proposer {
     }
 
     /// Whether the goal is only to get promises for this version.
-    fn promises(&self, version: Version) -> bool {
+    fn is_promise_goal(&self, version: Version) -> bool {
         matches!(self.goal, Goal::Promise) && version == self.known.last().next()
     }
 
@@ -469,7 +474,7 @@ impl Proposer {
 
     /// Continues after a version that it asked about was decided.
     fn decided(&mut self, version: Version, now: Instant, out: &mut Outbox<Ask>) {
-        self.pause = self.terms.pause;
+        self.backoff = self.terms.backoff;
         match &self.goal {
             Goal::Write { .. } => self.propose(now, out),
             Goal::Settle { version: wanted, .. } if *wanted == version => {
@@ -489,19 +494,19 @@ impl Proposer {
     }
 
     /// Backs off after a lost ballot or read.
-    fn lose(&mut self, version: Option<Version>, now: Instant) {
-        let spread = 1.0 - limits::PAUSE_SPREAD * self.random.unit();
-        let pause = Duration::from_secs_f64(self.pause.as_secs_f64() * spread);
-        let doubled = Duration::from_nanos(self.pause.as_nanos().saturating_mul(2));
-        self.pause = doubled.min(limits::PAUSE_MAX).max(self.terms.pause);
-        self.phase = Phase::Pausing(version, now + pause);
+    fn back_off(&mut self, version: Option<Version>, now: Instant) {
+        let spread = 1.0 - limits::BACKOFF_JITTER * self.random.unit();
+        let backoff = Duration::from_secs_f64(self.backoff.as_secs_f64() * spread);
+        let doubled = Duration::from_nanos(self.backoff.as_nanos().saturating_mul(2));
+        self.backoff = doubled.min(limits::BACKOFF_MAX).max(self.terms.backoff);
+        self.phase = Phase::BackingOff(version, now + backoff);
     }
 
     fn on_timer(&mut self, now: Instant, out: &mut Outbox<Ask>) {
         if self.give_up.is_some_and(|give_up| now >= give_up) {
             return self.give_up();
         }
-        let Phase::Pausing(version, until) = self.phase else {
+        let Phase::BackingOff(version, until) = self.phase else {
             if self.round.is_over(now) {
                 self.conclude(true, now, out);
             }
@@ -541,7 +546,7 @@ impl Controller for Proposer {
             Event::Changed(terms) => self.terms = *terms,
             Event::Timer => self.on_timer(now, out),
             Event::Answered { site, call, answer } => {
-                self.hear(site, call, answer);
+                self.handle_answer(site, call, answer);
                 self.conclude(false, now, out);
             }
         }
@@ -550,8 +555,8 @@ impl Controller for Proposer {
     fn deadline(&self) -> Option<Instant> {
         let next = match self.phase {
             Phase::Done(_) | Phase::New => return None,
-            Phase::Pausing(_, until) => Some(until),
-            Phase::Looking
+            Phase::BackingOff(_, until) => Some(until),
+            Phase::ReadingNearest
             | Phase::Reading
             | Phase::Fast(_)
             | Phase::Preparing(..)

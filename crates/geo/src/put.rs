@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use fulgurite_units::{Controller, Duration, Instant, Outbox, RandomStream};
 
-use crate::agreeing::Agreeing;
+use crate::embedded_proposer::EmbeddedProposer;
 use crate::{
-    Act, Condition, Deed, Fragment, Goal, Heard, How, Known, Operation, Outcome, Rounds, Terms,
-    Value, Version,
+    Condition, Fragment, FragmentOp, Goal, KnownVersions, OpCommand, OpEvent, OpResult, Operation,
+    Outcome, Rounds, Terms, Value, Version,
 };
 
 /// How a write ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrote {
+pub enum WriteResult {
     /// It is this version, and its bytes are on stable storage at as many sites as the policy
     /// requires.
     Done {
@@ -38,17 +38,17 @@ pub enum Wrote {
 /// A write.
 #[derive(Debug)]
 pub struct Write {
-    agreeing: Agreeing,
+    agreeing: EmbeddedProposer,
     terms: Terms,
     value: Value,
     /// The result of each fragment; none while it is in flight.
-    fragments: BTreeMap<Fragment, Option<How>>,
+    fragments: BTreeMap<Fragment, Option<OpResult>>,
     /// Number of fragments that must be written before it is acknowledged.
     needed: usize,
     /// How long to wait for the remaining fragments, once enough are written and the version is
     /// decided.
-    rest: Option<Instant>,
-    end: Option<Wrote>,
+    straggler_deadline: Option<Instant>,
+    end: Option<WriteResult>,
 }
 
 impl Write {
@@ -60,19 +60,19 @@ impl Write {
         terms: Terms,
         (value, condition): (Value, Condition),
         needed: usize,
-        known: Option<Known>,
+        known: Option<KnownVersions>,
         random: RandomStream,
     ) -> Self {
         let goal = Goal::Write { value: value.clone(), condition };
         let fragments = if value.was_written() { Vec::new() } else { fragments(&value) };
         let needed = needed.min(fragments.len());
         Self {
-            agreeing: Agreeing::new(terms.clone(), goal, known, random),
+            agreeing: EmbeddedProposer::new(terms.clone(), goal, known, random),
             terms,
             value,
             fragments: fragments.into_iter().map(|fragment| (fragment, None)).collect(),
             needed,
-            rest: None,
+            straggler_deadline: None,
             end: None,
         }
     }
@@ -85,24 +85,24 @@ impl Write {
 
     /// What is known of the object.
     #[must_use]
-    pub const fn known(&self) -> &Known {
+    pub const fn known(&self) -> &KnownVersions {
         self.agreeing.proposer().known()
     }
 
-    fn count(&self, how: Option<How>) -> usize {
-        self.fragments.values().filter(|is| **is == how).count()
+    fn count(&self, result: Option<OpResult>) -> usize {
+        self.fragments.values().filter(|is| **is == result).count()
     }
 
-    fn conclude(&mut self, now: Instant, out: &mut Outbox<Act>) {
-        let (written, open) = (self.count(Some(How::Done)), self.count(None));
+    fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
+        let (written, open) = (self.count(Some(OpResult::Done)), self.count(None));
         let decided = match self.agreeing.outcome() {
-            Some(Outcome::Refused) => return self.finish(Wrote::Refused),
+            Some(Outcome::Refused) => return self.finish(WriteResult::Refused),
             Some(Outcome::Written(version)) => Some(*version),
             Some(Outcome::Indeterminate(version)) => {
-                return self.finish(Wrote::Indeterminate(*version));
+                return self.finish(WriteResult::Indeterminate(*version));
             }
             Some(Outcome::Unavailable | Outcome::Seen | Outcome::Promised(..)) => {
-                return self.finish(Wrote::Unavailable);
+                return self.finish(WriteResult::Unavailable);
             }
             None => None,
         };
@@ -110,14 +110,15 @@ impl Write {
             // Without the bytes the version must not be acknowledged, nor proposed any further.
             let proposed = self.agreeing.proposer().has_proposed();
             if decided.is_some() || !proposed {
-                self.finish(Wrote::Unwritten(decided));
+                self.finish(WriteResult::Unwritten(decided));
             }
             return;
         }
         let Some(version) = decided else { return };
-        let over = self.rest.is_some_and(|rest| now >= rest);
-        let is_waited_for = |(fragment, how): (&Fragment, &Option<How>)| {
-            how.is_none() && !self.terms.silent.contains(&fragment.site)
+        let over =
+            self.straggler_deadline.is_some_and(|straggler_deadline| now >= straggler_deadline);
+        let is_waited_for = |(fragment, result): (&Fragment, &Option<OpResult>)| {
+            result.is_none() && !self.terms.silent.contains(&fragment.site)
         };
         let waits = self.fragments.iter().any(is_waited_for);
         if written < self.needed {
@@ -125,26 +126,27 @@ impl Write {
             return;
         }
         if !waits || over {
-            self.tell(version, out);
-            let missing = self.fragments.iter().filter(|(_, how)| **how != Some(How::Done));
+            self.notify_sites(version, out);
+            let missing =
+                self.fragments.iter().filter(|(_, result)| **result != Some(OpResult::Done));
             let missing = missing.map(|(fragment, _)| *fragment).collect();
-            self.finish(Wrote::Done { version, missing });
-        } else if self.rest.is_none() {
-            self.rest = Some(now + self.terms.round);
+            self.finish(WriteResult::Done { version, missing });
+        } else if self.straggler_deadline.is_none() {
+            self.straggler_deadline = Some(now + self.terms.round);
         }
     }
 
-    fn finish(&mut self, end: Wrote) {
+    fn finish(&mut self, end: WriteResult) {
         self.end = Some(end);
     }
 
     /// Notifies all sites that the version is decided and its bytes are written.
-    fn tell(&self, version: Version, out: &mut Outbox<Act>) {
+    fn notify_sites(&self, version: Version, out: &mut Outbox<OpCommand>) {
         let mut known = self.known().newest();
         let decided = crate::Decided { value: self.value.clone(), durable: true };
         known.learn(version, &decided);
         for site in &self.terms.voters {
-            out.push(Act::Tell { site: *site, known: known.clone() });
+            out.push(OpCommand::Notify { site: *site, known: known.clone() });
         }
     }
 }
@@ -162,28 +164,31 @@ pub fn fragments(value: &Value) -> Vec<Fragment> {
 }
 
 impl Controller for Write {
-    type Event = Heard;
-    type Command = Act;
+    type Event = OpEvent;
+    type Command = OpCommand;
 
-    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         if self.end.is_some() {
             return;
         }
         match &event {
-            Heard::Begin => {
+            OpEvent::Begin => {
                 for fragment in self.fragments.keys() {
-                    out.push(Act::Fragment(*fragment, Deed::Write));
+                    out.push(OpCommand::Fragment(*fragment, FragmentOp::Write));
                 }
             }
-            Heard::Changed(terms) => self.terms = (**terms).clone(),
-            Heard::Fragment(fragment, Deed::Write, how) => {
+            OpEvent::Changed(terms) => self.terms = (**terms).clone(),
+            OpEvent::Fragment(fragment, FragmentOp::Write, result) => {
                 if let Some(entry) = self.fragments.get_mut(fragment) {
-                    entry.get_or_insert(*how);
+                    entry.get_or_insert(*result);
                 }
             }
-            Heard::Answered { .. } | Heard::Fragment(..) | Heard::Fetched(..) | Heard::Timer => {}
+            OpEvent::Answered { .. }
+            | OpEvent::Fragment(..)
+            | OpEvent::FetchResult(..)
+            | OpEvent::Timer => {}
         }
-        self.agreeing.hear(now, &event, out);
+        self.agreeing.handle(now, &event, out);
         self.conclude(now, out);
     }
 
@@ -191,12 +196,12 @@ impl Controller for Write {
         if self.end.is_some() {
             return None;
         }
-        self.agreeing.deadline().into_iter().chain(self.rest).min()
+        self.agreeing.deadline().into_iter().chain(self.straggler_deadline).min()
     }
 
     fn check(&self) {
         self.agreeing.check();
-        if let Some(Wrote::Done { missing, .. }) = &self.end {
+        if let Some(WriteResult::Done { missing, .. }) = &self.end {
             let written = self.fragments.len() - missing.len();
             assert!(written >= self.needed, "acknowledged with {written} of {}", self.needed);
         }
@@ -204,19 +209,19 @@ impl Controller for Write {
 }
 
 impl Operation for Write {
-    type End = Wrote;
+    type End = WriteResult;
 
-    fn end(&self) -> Option<&Wrote> {
+    fn end(&self) -> Option<&WriteResult> {
         self.end.as_ref()
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownVersions {
         Self::known(self)
     }
 }
 
 /// Returns the longest time a write may take: its agreement and the rest of its bytes.
 #[must_use]
-pub fn longest(terms: &Terms) -> Duration {
+pub fn max_write_duration(terms: &Terms) -> Duration {
     terms.patience + terms.round
 }

@@ -19,7 +19,7 @@ use crate::{Error, limits};
 /// Rule that sets the sizes of quorums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Sizes {
+pub enum QuorumRule {
     /// Majorities for classic rounds, and the smallest fast quorum this allows: classic rounds
     /// tolerate the loss of the most sites.
     #[default]
@@ -32,7 +32,7 @@ pub enum Sizes {
     Flexible,
 }
 
-/// Quorum sizes for one number of voting sites. Except for `unproved`, they satisfy the
+/// Quorum sizes for one number of voting sites. Except for `unchecked`, they satisfy the
 /// inequalities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quorums {
@@ -47,16 +47,18 @@ impl Quorums {
     ///
     /// # Errors
     /// [`Error::Sites`] if they are fewer than 3 or more than [`limits::VOTING_SITES_MAX`].
-    pub const fn new(sites: usize, sizes: Sizes) -> Result<Self, Error> {
+    pub const fn new(sites: usize, sizes: QuorumRule) -> Result<Self, Error> {
         if sites < 3 || sites > limits::VOTING_SITES_MAX {
             return Err(Error::Sites { sites });
         }
         let majority = sites / 2 + 1;
         let balanced = 2 * sites / 3 + 1;
         match sizes {
-            Sizes::Majority => Self::of(sites, majority, majority, (2 * sites - majority) / 2 + 1),
-            Sizes::Balanced => Self::of(sites, balanced, balanced, balanced),
-            Sizes::Flexible => Self::of(sites, sites, majority, majority),
+            QuorumRule::Majority => {
+                Self::of(sites, majority, majority, (2 * sites - majority) / 2 + 1)
+            }
+            QuorumRule::Balanced => Self::of(sites, balanced, balanced, balanced),
+            QuorumRule::Flexible => Self::of(sites, sites, majority, majority),
         }
     }
 
@@ -82,7 +84,7 @@ impl Quorums {
     /// Returns sizes without checking the inequalities, for models that show what goes wrong.
     #[doc(hidden)]
     #[must_use]
-    pub const fn unproved(sites: usize, promise: usize, classic: usize, fast: usize) -> Self {
+    pub const fn unchecked(sites: usize, promise: usize, classic: usize, fast: usize) -> Self {
         Self { sites, promise, classic, fast }
     }
 

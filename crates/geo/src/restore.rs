@@ -7,14 +7,15 @@
 
 use fulgurite_units::{Controller, Instant, Outbox, RandomStream};
 
-use crate::agreeing::Agreeing;
+use crate::embedded_proposer::EmbeddedProposer;
 use crate::{
-    Act, Ask, Command, Goal, Heard, Known, Operation, Outcome, Request, SiteIndex, Terms, Verdict,
+    Ask, Command, Goal, KnownVersions, OpCommand, OpEvent, Operation, Outcome, Request, SiteIndex,
+    Terms, Verdict,
 };
 
 /// Result of a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreResult {
     /// The site votes on the object.
     Done,
     /// Too few other sites, or the site itself, answered.
@@ -26,10 +27,10 @@ pub enum Restored {
 pub struct Restore {
     terms: Terms,
     site: SiteIndex,
-    agreeing: Agreeing,
+    agreeing: EmbeddedProposer,
     /// Number of the request to the site, and its deadline.
-    asked: Option<(u32, Instant)>,
-    end: Option<Restored>,
+    pending: Option<(u32, Instant)>,
+    end: Option<RestoreResult>,
 }
 
 impl Restore {
@@ -37,12 +38,12 @@ impl Restore {
     #[must_use]
     pub fn new(mut terms: Terms, site: SiteIndex, random: RandomStream) -> Self {
         terms.voters.retain(|voter| *voter != site);
-        let agreeing = Agreeing::new(terms.clone(), Goal::Promise, None, random);
-        Self { terms, site, agreeing, asked: None, end: None }
+        let agreeing = EmbeddedProposer::new(terms.clone(), Goal::Promise, None, random);
+        Self { terms, site, agreeing, pending: None, end: None }
     }
 
-    fn conclude(&mut self, now: Instant, out: &mut Outbox<Act>) {
-        if self.asked.is_some() {
+    fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
+        if self.pending.is_some() {
             return;
         }
         match self.agreeing.outcome() {
@@ -52,39 +53,40 @@ impl Restore {
                 let known = self.agreeing.proposer().known().clone();
                 let command = Command::Restore { next: *next, ballot: *ballot };
                 let request = Request { epoch: self.terms.epoch, known, command };
-                self.asked = Some((call, now + self.terms.round));
-                out.push(Act::Ask(Ask { site: self.site, call, request }));
+                self.pending = Some((call, now + self.terms.round));
+                out.push(OpCommand::Ask(Ask { site: self.site, call, request }));
             }
-            Some(_) => self.end = Some(Restored::Unavailable),
+            Some(_) => self.end = Some(RestoreResult::Unavailable),
         }
     }
 }
 
 impl Controller for Restore {
-    type Event = Heard;
-    type Command = Act;
+    type Event = OpEvent;
+    type Command = OpCommand;
 
-    fn step(&mut self, now: Instant, event: Heard, out: &mut Outbox<Act>) {
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         if self.end.is_some() {
             return;
         }
-        if let Some((asked, until)) = self.asked {
-            if let Heard::Answered { site, call, answer } = &event
-                && (*site, *call) == (self.site, asked)
+        if let Some((pending, until)) = self.pending {
+            if let OpEvent::Answered { site, call, answer } = &event
+                && (*site, *call) == (self.site, pending)
             {
                 let done = matches!(answer, Some((Verdict::Ok, _)));
-                self.end = Some(if done { Restored::Done } else { Restored::Unavailable });
+                self.end =
+                    Some(if done { RestoreResult::Done } else { RestoreResult::Unavailable });
             } else if now >= until {
-                self.end = Some(Restored::Unavailable);
+                self.end = Some(RestoreResult::Unavailable);
             }
             return;
         }
-        self.agreeing.hear(now, &event, out);
+        self.agreeing.handle(now, &event, out);
         self.conclude(now, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        match (&self.end, self.asked) {
+        match (&self.end, self.pending) {
             (Some(_), _) => None,
             (None, Some((_, until))) => Some(until),
             (None, None) => self.agreeing.deadline(),
@@ -97,13 +99,13 @@ impl Controller for Restore {
 }
 
 impl Operation for Restore {
-    type End = Restored;
+    type End = RestoreResult;
 
-    fn end(&self) -> Option<&Restored> {
+    fn end(&self) -> Option<&RestoreResult> {
         self.end.as_ref()
     }
 
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownVersions {
         self.agreeing.proposer().known()
     }
 }

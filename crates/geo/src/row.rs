@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ballot, Error, Known, Value, Version, limits};
+use crate::{Ballot, Error, KnownVersions, Value, Version, limits};
 
 /// First bytes of every row.
 const MAGIC: [u8; 4] = *b"FGR\x01";
@@ -13,7 +13,7 @@ const MAGIC: [u8; 4] = *b"FGR\x01";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Row {
     /// Versions that are known to be decided.
-    pub known: Known,
+    pub known: KnownVersions,
     /// Undecided versions of which something is known.
     pub open: BTreeMap<Version, Instance>,
     /// Whether the row does not vote: it was created after its site had lost its promises, and
@@ -56,7 +56,7 @@ impl Row {
     }
 
     /// Merges decided versions. Returns whether that changed the row.
-    pub fn learn(&mut self, known: &Known) -> bool {
+    pub fn learn(&mut self, known: &KnownVersions) -> bool {
         let news = self.known.merge(known);
         if news {
             let known = &self.known;

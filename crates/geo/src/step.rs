@@ -18,7 +18,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Accepted, Ballot, Epoch, Known, Row, Value, Version};
+use crate::{Accepted, Ballot, Epoch, KnownVersions, Row, Value, Version};
 
 /// A request to a site.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Request {
     /// Epoch of the sender's site map.
     pub epoch: Epoch,
     /// What the sender knows to be decided; sent along so that rows that lag behind catch up.
-    pub known: Known,
+    pub known: KnownVersions,
     /// The command.
     pub command: Command,
 }
@@ -74,7 +74,7 @@ pub enum Command {
 
 /// State of a site at the moment, as its owner knows it from the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Standing {
+pub struct SiteState {
     /// The epoch of the map.
     pub epoch: Epoch,
     /// Whether its rows were lost and are being rebuilt: a missing row may have existed.
@@ -98,7 +98,7 @@ pub enum Verdict {
 
 /// Result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stepped {
+pub struct StepResult {
     /// The new row.
     pub row: Row,
     /// Whether it changed and must be written before the site answers.
@@ -109,15 +109,15 @@ pub struct Stepped {
 
 /// Applies a request to a row, or to none.
 #[must_use]
-pub fn step(row: Option<&Row>, request: &Request, standing: Standing) -> Stepped {
+pub fn step(row: Option<&Row>, request: &Request, standing: SiteState) -> StepResult {
     let missing = Row { silent: standing.rebuilding, ..Row::default() };
     let mut row = row.cloned().unwrap_or(missing);
     if request.epoch < standing.epoch {
-        return Stepped { row, changed: false, verdict: Verdict::OldMap };
+        return StepResult { row, changed: false, verdict: Verdict::OldMap };
     }
-    let told = row.learn(&request.known);
-    let (asked, verdict) = apply(&mut row, &request.command);
-    Stepped { row, changed: told || asked, verdict }
+    let learned = row.learn(&request.known);
+    let (applied, verdict) = apply(&mut row, &request.command);
+    StepResult { row, changed: learned || applied, verdict }
 }
 
 /// Applies a command. Returns whether that changed the row, and the verdict.
@@ -127,15 +127,15 @@ fn apply(row: &mut Row, command: &Command) -> (bool, Verdict) {
         Command::Restore { next, ballot } => restore(row, *next, *ballot),
         Command::Read if row.silent => (false, Verdict::Forgotten),
         Command::Read => (false, Verdict::Ok),
-        Command::PreAccept { version, value } => match closed(row, *version) {
+        Command::PreAccept { version, value } => match refusal(row, *version) {
             Some(verdict) => (false, verdict),
             None => pre_accept(row, *version, value),
         },
-        Command::Prepare { version, ballot } => match closed(row, *version) {
+        Command::Prepare { version, ballot } => match refusal(row, *version) {
             Some(verdict) => (false, verdict),
             None => prepare(row, *version, *ballot),
         },
-        Command::Accept { version, ballot, value } => match closed(row, *version) {
+        Command::Accept { version, ballot, value } => match refusal(row, *version) {
             Some(verdict) => (false, verdict),
             None => accept(row, *version, *ballot, value),
         },
@@ -143,7 +143,7 @@ fn apply(row: &mut Row, command: &Command) -> (bool, Verdict) {
 }
 
 /// Returns why a row cannot vote on a version, if it cannot.
-fn closed(row: &Row, version: Version) -> Option<Verdict> {
+fn refusal(row: &Row, version: Version) -> Option<Verdict> {
     if row.known.has(version) {
         return Some(Verdict::Decided);
     }

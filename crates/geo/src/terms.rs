@@ -25,7 +25,7 @@ pub struct Terms {
     /// How long a round waits for answers.
     pub round: Duration,
     /// The first backoff after a lost ballot.
-    pub pause: Duration,
+    pub backoff: Duration,
     /// How long the whole operation may take.
     pub patience: Duration,
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use fulgurite_units::UnixTime;
 
-use crate::{Change, Decided, Known, Version};
+use crate::{Change, Decided, KnownVersions, Version};
 
 /// A version that must be known to tell the state of an object, and is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole(pub Version);
 
-impl Known {
+impl KnownVersions {
     /// Returns the current put of the object; none if the object does not exist.
     ///
     /// # Errors
@@ -23,15 +23,15 @@ impl Known {
     ///
     /// # Errors
     /// The [`Hole`] that has to be filled first.
-    pub fn visible(&self, most: usize) -> Result<Vec<(Version, &Decided)>, Hole> {
-        let (mut visible, mut hidden) = (Vec::new(), BTreeSet::new());
+    pub fn visible(&self, limit: usize) -> Result<Vec<(Version, &Decided)>, Hole> {
+        let (mut visible, mut obsolete) = (Vec::new(), BTreeSet::new());
         let mut version = self.last();
-        while version > self.floor && visible.len() < most {
+        while version > self.floor && visible.len() < limit {
             let decided = self.decided.get(&version).ok_or(Hole(version))?;
             match &*decided.value.change {
-                Change::Put(_) if !hidden.contains(&version) => visible.push((version, decided)),
+                Change::Put(_) if !obsolete.contains(&version) => visible.push((version, decided)),
                 Change::Delete => break,
-                Change::DeleteVersions(versions) => hidden.extend(versions.iter().copied()),
+                Change::DeleteVersions(versions) => obsolete.extend(versions.iter().copied()),
                 Change::Put(_) | Change::Noop | Change::Gone => {}
             }
             version = Version(version.0 - 1);
@@ -51,7 +51,7 @@ impl Known {
     /// that are not among the `keep` newest. Unknown versions are not among them.
     #[must_use]
     pub fn dead(&self, keep: Option<usize>, before: UnixTime) -> Vec<Version> {
-        let (mut dead, mut hidden, mut all_hidden) = (Vec::new(), BTreeSet::new(), false);
+        let (mut dead, mut obsolete, mut all_obsolete) = (Vec::new(), BTreeSet::new(), false);
         let mut puts = 0;
         for (version, decided) in self.decided.iter().rev() {
             let old = decided.value.time <= before;
@@ -61,13 +61,13 @@ impl Known {
                     let over = keep.is_some_and(|keep| puts >= keep);
                     // A put that may be unreadable does not count as one of the newest.
                     puts += usize::from(old && decided.durable);
-                    if !(all_hidden || over || hidden.contains(version)) {
+                    if !(all_obsolete || over || obsolete.contains(version)) {
                         continue;
                     }
                 }
                 Change::Delete | Change::DeleteVersions(_) | Change::Noop if !old => continue,
-                Change::Delete => all_hidden = true,
-                Change::DeleteVersions(versions) => hidden.extend(versions.iter().copied()),
+                Change::Delete => all_obsolete = true,
+                Change::DeleteVersions(versions) => obsolete.extend(versions.iter().copied()),
                 Change::Noop => {}
             }
             dead.push(*version);

@@ -24,9 +24,9 @@ fn main() {
     let shape = SectorShape::new(side, side).unwrap();
     let seed = Seed::new(1);
     let mut stream = seed.child(b"symbols").stream();
-    let most = u64::from(channel.medium.symbols());
+    let symbol_count = u64::from(channel.medium.symbols());
     let mut symbols = || -> Vec<u8> {
-        (0..shape.voxels()).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+        (0..shape.voxels()).map(|_| u8::try_from(stream.below(symbol_count)).unwrap()).collect()
     };
     let own = symbols();
     let layers: Vec<Vec<u8>> = (0..6).map(|_| symbols()).collect();

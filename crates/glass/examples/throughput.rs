@@ -87,25 +87,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn timed<T>(
-    what: &str,
+    label: &str,
     bytes: u64,
     work: impl FnOnce() -> Result<T, GlassError>,
 ) -> Result<T, GlassError> {
-    let (start, processor) = (Instant::now(), processor_time());
+    let (start, processor) = (Instant::now(), cpu_time());
     let result = work()?;
-    let spent = match (processor, processor_time()) {
+    let elapsed = match (processor, cpu_time()) {
         (Some(start), Some(end)) => end - start,
         (_, _) => start.elapsed(),
     };
-    let seconds = spent.as_secs_f64();
+    let seconds = elapsed.as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate is shown in whole megabytes")]
     let rate = bytes as f64 / 1e6 / seconds;
-    println!("{what:30} {rate:8.0} MB/s");
+    println!("{label:30} {rate:8.0} MB/s");
     Ok(result)
 }
 
 /// Returns the CPU time of this thread, where the system reports it.
-fn processor_time() -> Option<Duration> {
+fn cpu_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }

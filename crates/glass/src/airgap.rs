@@ -5,7 +5,7 @@
 //! Blank --WriteDrive::write--> PlatterWriter --finish--> Written      (one way)
 //! ```
 //!
-//! Writing consumes a [`Blank`], and nothing turns a [`Written`] into one:
+//! Writing consumes a [`Blank`], and nothing turns a [`WrittenPlatter`] into one:
 //!
 //! ```compile_fail,E0308
 //! # use fulgurite_glass::{PlatterHeader, WriteDrive, Written};
@@ -54,12 +54,12 @@ impl Blank {
 
 /// A finished platter. It cannot become blank again, and no function that writes accepts it.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenPlatter {
     platter: PlatterId,
     seal: Seal,
 }
 
-impl Written {
+impl WrittenPlatter {
     pub(crate) fn new(blank: Blank, seal: Seal) -> Self {
         debug_assert_eq!(blank.platter, seal.platter);
         Self { platter: blank.platter, seal }

@@ -21,7 +21,7 @@ use crate::geometry::{Geometry, TrackMap, TrackRole};
 use crate::{FormatVersion, GlassError};
 
 /// Half a block of the large code: offset of the second coordinates of its symbols.
-const SECOND: usize = LARGE_SHARD_ALIGN / 2;
+const HALF_BLOCK: usize = LARGE_SHARD_ALIGN / 2;
 
 /// Check of one platter's redundancy, track by track in the order of the file.
 pub(crate) struct Audit {
@@ -66,16 +66,16 @@ impl Audit {
     /// Checks a track by the signatures of its sectors by layer, `None` for failed ones.
     pub(crate) fn track(
         &mut self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         role: TrackRole,
         signatures: &[Option<Signature>],
     ) -> Result<(), GlassError> {
         if matches!(role, TrackRole::Header(_)) {
             return Ok(());
         }
-        let (whole, fits) = self.complete(signatures)?;
-        if !fits {
-            self.mismatched.push(place);
+        let (codeword, is_consistent) = self.complete(signatures)?;
+        if !is_consistent {
+            self.mismatched.push(physical_track);
         }
         match role {
             TrackRole::Header(_) => {}
@@ -86,9 +86,9 @@ impl Audit {
                     self.finish_group();
                     (self.summed, self.is_finished) = (Some(0), false);
                 }
-                match (whole, self.summed) {
-                    (Some(whole), Some(count)) => {
-                        self.add(&whole)?;
+                match (codeword, self.summed) {
+                    (Some(codeword), Some(count)) => {
+                        self.add(&codeword)?;
                         self.summed = Some(count + 1);
                     }
                     _ => self.summed = None,
@@ -96,11 +96,11 @@ impl Audit {
             }
             TrackRole::Redundancy { group, index } => {
                 let is_known = self.summed == Some(self.map.group_tracks(group));
-                if let (Some(whole), true) = (whole, is_known)
-                    && !self.fits_group(index, &whole)
-                    && self.mismatched.last() != Some(&place)
+                if let (Some(codeword), true) = (codeword, is_known)
+                    && !self.is_group_consistent(index, &codeword)
+                    && self.mismatched.last() != Some(&physical_track)
                 {
-                    self.mismatched.push(place);
+                    self.mismatched.push(physical_track);
                 }
             }
         }
@@ -129,23 +129,24 @@ impl Audit {
             (0..signatures.len()).filter(|layer| basis.binary_search(layer).is_err()).collect();
         let sources: Vec<[u8; SIGNATURE_BYTES]> =
             basis.iter().filter_map(|&layer| signatures[layer]).map(|s| s.0).collect();
-        let mut told = vec![[0; SIGNATURE_BYTES]; wanted.len()];
-        self.track_code.plan(basis, &wanted)?.run(&sources, &mut told)?;
-        let mut whole: Vec<Signature> =
+        let mut decoded = vec![[0; SIGNATURE_BYTES]; wanted.len()];
+        self.track_code.plan(basis, &wanted)?.run(&sources, &mut decoded)?;
+        let mut codeword: Vec<Signature> =
             signatures.iter().map(|signature| signature.unwrap_or_default()).collect();
-        let mut fits = true;
-        for (&layer, &told) in wanted.iter().zip(&told) {
-            fits &= rest.binary_search(&layer).is_err() || whole[layer] == Signature(told);
-            whole[layer] = Signature(told);
+        let mut is_consistent = true;
+        for (&layer, &decoded) in wanted.iter().zip(&decoded) {
+            is_consistent &=
+                rest.binary_search(&layer).is_err() || codeword[layer] == Signature(decoded);
+            codeword[layer] = Signature(decoded);
         }
-        Ok((Some(whole), fits))
+        Ok((Some(codeword), is_consistent))
     }
 
     /// Adds an information track to the group's sum.
-    fn add(&mut self, whole: &[Signature]) -> Result<(), GlassError> {
+    fn add(&mut self, codeword: &[Signature]) -> Result<(), GlassError> {
         for (column, encoder) in self.geometry.group_columns().zip(&mut self.group) {
             for layer in column.layers() {
-                encoder.push(Some(&as_shard(whole[layer])))?;
+                encoder.push(Some(&to_shard(codeword[layer])))?;
             }
         }
         Ok(())
@@ -158,22 +159,22 @@ impl Audit {
     }
 
     /// Whether a redundancy track matches the information tracks added before it.
-    fn fits_group(&mut self, index: u16, whole: &[Signature]) -> bool {
+    fn is_group_consistent(&mut self, index: u16, codeword: &[Signature]) -> bool {
         self.finish_group();
         self.geometry.group_columns().zip(&self.group).all(|(column, encoder)| {
             let first = usize::from(index) * usize::from(column.count);
             (first..).zip(column.layers()).all(|(shard, layer)| {
-                encoder.redundancy(shard).flatten().eq(as_shard(whole[layer]).iter())
+                encoder.redundancy(shard).flatten().eq(to_shard(codeword[layer]).iter())
             })
         })
     }
 }
 
 /// Converts a signature to a shard of the large code: its four elements of GF(2^16), then zeros.
-fn as_shard(signature: Signature) -> [u8; LARGE_SHARD_ALIGN] {
+fn to_shard(signature: Signature) -> [u8; LARGE_SHARD_ALIGN] {
     let mut shard = [0; LARGE_SHARD_ALIGN];
     for (symbol, element) in signature.0.chunks_exact(2).enumerate() {
-        (shard[symbol], shard[SECOND + symbol]) = (element[0], element[1]);
+        (shard[symbol], shard[HALF_BLOCK + symbol]) = (element[0], element[1]);
     }
     shard
 }

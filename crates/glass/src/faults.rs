@@ -26,8 +26,8 @@ impl Faults for NoFaults {
 #[derive(Clone, Copy, Debug)]
 pub struct SeededFaults {
     key: u64,
-    sector_limit: u64,
-    track_limit: u64,
+    sector_threshold: u64,
+    track_threshold: u64,
 }
 
 impl SeededFaults {
@@ -37,8 +37,8 @@ impl SeededFaults {
     pub fn new(seed: Seed, sector_rate: Ratio, track_rate: Ratio) -> Self {
         Self {
             key: seed.child(b"sector faults").stream().next_u64(),
-            sector_limit: limit(sector_rate),
-            track_limit: limit(track_rate),
+            sector_threshold: threshold(sector_rate),
+            track_threshold: threshold(track_rate),
         }
     }
 }
@@ -48,27 +48,28 @@ impl Faults for SeededFaults {
         let id = u128::from_le_bytes(platter.to_bytes());
         #[expect(clippy::cast_possible_truncation, reason = "both halves of the id are taken")]
         let (low, high) = (id as u64, (id >> 64) as u64);
-        let track_hash = mix(mix(mix(self.key ^ low) ^ high) ^ u64::from(track.get()));
+        let track_hash =
+            split_mix64(split_mix64(split_mix64(self.key ^ low) ^ high) ^ u64::from(track.get()));
         // A layer is a 16-bit number: bit 16 separates the draws of sectors from those of tracks.
-        mix(track_hash) < self.track_limit
-            || mix(track_hash ^ 1 << 16 ^ u64::from(layer.get())) < self.sector_limit
+        split_mix64(track_hash) < self.track_threshold
+            || split_mix64(track_hash ^ 1 << 16 ^ u64::from(layer.get())) < self.sector_threshold
     }
 }
 
 /// Returns the limit below which a uniform 64-bit draw falls with probability `rate`; at rate 1 one
 /// draw of 2^64 is missed.
-fn limit(rate: Ratio) -> u64 {
+fn threshold(rate: Ratio) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a ratio is in 0..=1 and float casts saturate"
     )]
-    let limit = (rate.get() * 18_446_744_073_709_551_616.0) as u64;
-    limit
+    let threshold = (rate.get() * 18_446_744_073_709_551_616.0) as u64;
+    threshold
 }
 
 /// One step of SplitMix64: a fast mixing of 64 bits.
-const fn mix(value: u64) -> u64 {
+const fn split_mix64(value: u64) -> u64 {
     let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

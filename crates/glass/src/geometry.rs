@@ -264,7 +264,7 @@ impl Geometry {
     /// When the field is too small for it.
     pub fn group_code(&self, count: u16) -> Result<LargeCode, GlassError> {
         let (information, redundancy) =
-            wide(self.group_information_tracks, self.group_redundancy_tracks, count);
+            shard_counts(self.group_information_tracks, self.group_redundancy_tracks, count);
         Ok(LargeCode::new(information, redundancy)?)
     }
 
@@ -279,21 +279,21 @@ impl Geometry {
     /// Returns the within-track code of version 1.
     pub(crate) fn track_code_version1(&self) -> Result<ErasureCode, GlassError> {
         let (information, redundancy) =
-            wide(self.track_information_sectors, self.track_redundancy_sectors, 1);
+            shard_counts(self.track_information_sectors, self.track_redundancy_sectors, 1);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 
     /// Returns the code of one column of a large group of version 1.
     pub(crate) fn group_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
         let (information, redundancy) =
-            wide(self.group_information_tracks, self.group_redundancy_tracks, count);
+            shard_counts(self.group_information_tracks, self.group_redundancy_tracks, count);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 
     /// Returns the code of one column of a platter-set of version 1.
     pub(crate) fn set_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
         let (information, redundancy) =
-            wide(self.set_information_platters, self.set_redundancy_platters, count);
+            shard_counts(self.set_information_platters, self.set_redundancy_platters, count);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 }
@@ -303,7 +303,7 @@ fn small(information: u16, redundancy: u16) -> Result<SmallCode, GlassError> {
 }
 
 /// Returns the shard counts of a codeword of `count` sectors of each track or platter.
-fn wide(information: u16, redundancy: u16, count: u16) -> (usize, usize) {
+fn shard_counts(information: u16, redundancy: u16, count: u16) -> (usize, usize) {
     let span = usize::from(count);
     (usize::from(information) * span, usize::from(redundancy) * span)
 }

@@ -53,7 +53,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             )
             .collect();
         let mut state = ColumnBuffer { bytes: Vec::new(), lost: Vec::new() };
-        let mut spare = TrackBuffer::new();
+        let mut scratch_buffer = TrackBuffer::new();
         for column in geometry.group_columns() {
             let layers = column.layers();
             if !buffer.lost[layers].contains(&true) {
@@ -62,7 +62,14 @@ impl<R: PlatterSource> PlatterReader<R> {
             self.load_column(&members, column, medium, &mut state)?;
             let code = geometry.group_code(column.count)?;
             if lost_count(&state) > code.redundancy() {
-                self.repair_column(track, &members, column, medium, &mut state, &mut spare)?;
+                self.repair_column(
+                    track,
+                    &members,
+                    column,
+                    medium,
+                    &mut state,
+                    &mut scratch_buffer,
+                )?;
             }
             let lost = lost_count(&state);
             if lost > code.redundancy() {
@@ -79,7 +86,7 @@ impl<R: PlatterSource> PlatterReader<R> {
                 break;
             }
         }
-        if buffer.lacks_information() { buffer.decode(geometry) } else { Ok(()) }
+        if buffer.has_lost_information() { buffer.decode(geometry) } else { Ok(()) }
     }
 
     /// Reads and checks a column of all tracks of the group.
@@ -94,8 +101,9 @@ impl<R: PlatterSource> PlatterReader<R> {
         let span_bytes = usize::from(column.count) * sector_bytes;
         state.bytes.resize(members.len() * span_bytes, 0);
         state.lost.clear();
-        for (&place, span) in members.iter().zip(state.bytes.chunks_exact_mut(span_bytes)) {
-            self.load_span(place, column, medium, span, &mut state.lost)?;
+        for (&physical_track, span) in members.iter().zip(state.bytes.chunks_exact_mut(span_bytes))
+        {
+            self.load_span(physical_track, column, medium, span, &mut state.lost)?;
         }
         Ok(())
     }
@@ -104,14 +112,14 @@ impl<R: PlatterSource> PlatterReader<R> {
     /// `lost`.
     pub(crate) fn load_span(
         &self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         column: Column,
         medium: &dyn Medium,
         span: &mut [u8],
         lost: &mut Vec<bool>,
     ) -> Result<(), GlassError> {
-        let each = |_: usize, _: &[u8], found: Result<_, _>| lost.push(found.is_err());
-        self.read_sectors(place, column.first, span, medium, each)
+        let on_sector = |_: usize, _: &[u8], found: Result<_, _>| lost.push(found.is_err());
+        self.read_sectors(physical_track, column.first, span, medium, on_sector)
     }
 
     /// Restores sectors of the column within their own tracks, where possible.
@@ -122,24 +130,26 @@ impl<R: PlatterSource> PlatterReader<R> {
         column: Column,
         medium: &dyn Medium,
         state: &mut ColumnBuffer,
-        spare: &mut TrackBuffer,
+        scratch_buffer: &mut TrackBuffer,
     ) -> Result<(), GlassError> {
         let geometry = &self.header.geometry;
         let sector_bytes = geometry.sector_image_bytes();
         let count = usize::from(column.count);
         let wanted = self.map.physical(wanted);
-        for (member, &place) in members.iter().enumerate() {
+        for (member, &physical_track) in members.iter().enumerate() {
             let shards = member * count..(member + 1) * count;
-            if place == wanted || !state.lost[shards.clone()].contains(&true) {
+            if physical_track == wanted || !state.lost[shards.clone()].contains(&true) {
                 continue;
             }
-            if self.load(place, medium, spare)? > geometry.track_redundancy_sectors {
+            if self.load(physical_track, medium, scratch_buffer)?
+                > geometry.track_redundancy_sectors
+            {
                 continue;
             }
-            spare.decode(geometry)?;
+            scratch_buffer.decode(geometry)?;
             let from = usize::from(column.first) * sector_bytes;
             state.bytes[member * count * sector_bytes..][..count * sector_bytes]
-                .copy_from_slice(&spare.image[from..from + count * sector_bytes]);
+                .copy_from_slice(&scratch_buffer.image[from..from + count * sector_bytes]);
             state.lost[shards].fill(false);
         }
         Ok(())
@@ -178,7 +188,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             }
         };
         let is_own = |index: usize| index / count == own;
-        let restored = |index: usize, offset: usize, piece: &[u8]| {
+        let on_restored = |index: usize, offset: usize, piece: &[u8]| {
             if is_own(index) {
                 buffer.restore(usize::from(column.first) + index % count, offset, piece);
             }
@@ -187,11 +197,11 @@ impl<R: PlatterSource> PlatterReader<R> {
             FormatVersion::One => geometry
                 .group_code_version1(column.count)?
                 .decoder(payload_bytes)?
-                .decode(shard, restored)?,
+                .decode(shard, on_restored)?,
             FormatVersion::Two => geometry
                 .group_code(column.count)?
                 .decoder(payload_bytes)?
-                .decode_wanted(shard, is_own, restored)?,
+                .decode_wanted(shard, is_own, on_restored)?,
         }
         buffer.lost[column.layers()].fill(false);
         Ok(())

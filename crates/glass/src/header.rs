@@ -15,7 +15,7 @@
 //! The header track is not protected by a code, because a reader needs the header to know the code.
 //! It is protected by its replicas, at the front and at the back of the platter.
 
-mod room;
+mod capacity;
 
 use fulgurite_codes::large_definition;
 use fulgurite_codes::small::points;

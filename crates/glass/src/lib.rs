@@ -41,14 +41,14 @@ mod writer;
 
 pub use fulgurite_units::ErrorKind;
 
-pub use airgap::{Blank, Written};
+pub use airgap::{Blank, WrittenPlatter};
 pub use error::{CodeLevel, GlassError, Unreadable};
 pub use faults::{Faults, NoFaults, SeededFaults};
 pub use geometry::{Address, Column, Geometry, TrackMap, TrackRole};
 pub use header::{FORMAT_TEXT, PlatterHeader, PlatterRole, SetMember};
 pub use information_track::InformationTrack;
 pub use list::{ListEntry, ListReader, ListWriter, list_bytes, list_entry_bytes};
-pub use medium::{Medium, SectorReading, SectorsAt};
+pub use medium::{Medium, SectorExtent, SectorReading};
 pub use reader::{PlatterReader, TrackReport};
 pub use seal::{SEAL_BYTES, SEAL_MAGIC, SEAL_RECORD_BYTES, Seal};
 pub use sector::{

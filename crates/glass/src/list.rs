@@ -33,7 +33,7 @@ const LIST_VERSION: u16 = 1;
 const LIST_MAGIC: [u8; 8] = *b"FGFILELS";
 const HEAD_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
-const CRC_AT: usize = 52;
+const CRC_OFFSET: usize = 52;
 
 /// Returns the size of an entry whose sealed part has `sealed` bytes.
 #[must_use]
@@ -76,7 +76,7 @@ impl ListEntry {
 #[derive(Debug)]
 pub struct ListWriter {
     digest: RunningChecksum,
-    left: u32,
+    entries_left: u32,
     bytes_left: u64,
 }
 
@@ -93,7 +93,7 @@ impl ListWriter {
         let mut digest = RunningChecksum::new();
         digest.update(&head);
         out.extend_from_slice(&head);
-        Self { digest, left: entries, bytes_left: entry_bytes }
+        Self { digest, entries_left: entries, bytes_left: entry_bytes }
     }
 
     /// Appends the next entry to `out`.
@@ -103,7 +103,7 @@ impl ListWriter {
     pub fn push(&mut self, entry: &ListEntry, out: &mut Vec<u8>) {
         let sealed = u32::try_from(entry.sealed.len()).unwrap_or(u32::MAX);
         assert!(sealed <= SEALED_ENTRY_BYTES_MAX, "a sealed entry of {sealed} bytes");
-        assert!(self.left > 0, "more entries than announced");
+        assert!(self.entries_left > 0, "more entries than announced");
         let bytes = list_entry_bytes(sealed);
         assert!(bytes <= self.bytes_left, "longer entries than announced");
         let start = out.len();
@@ -112,12 +112,12 @@ impl ListWriter {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&sealed.to_le_bytes());
-        out.extend_from_slice(&[0; ENTRY_BYTES - CRC_AT]);
+        out.extend_from_slice(&[0; ENTRY_BYTES - CRC_OFFSET]);
         out.extend_from_slice(&entry.sealed);
         let crc = crc32c(&out[start..]);
-        out[start + CRC_AT..][..4].copy_from_slice(&crc.to_le_bytes());
+        out[start + CRC_OFFSET..][..4].copy_from_slice(&crc.to_le_bytes());
         self.digest.update(&out[start..]);
-        self.left -= 1;
+        self.entries_left -= 1;
         self.bytes_left -= bytes;
     }
 
@@ -126,7 +126,7 @@ impl ListWriter {
     /// # Panics
     /// When entries are missing.
     pub fn finish(self, out: &mut Vec<u8>) {
-        assert_eq!((self.left, self.bytes_left), (0, 0), "fewer entries than announced");
+        assert_eq!((self.entries_left, self.bytes_left), (0, 0), "fewer entries than announced");
         out.extend_from_slice(&self.digest.finish());
     }
 }
@@ -198,14 +198,14 @@ impl ListReader {
         }
         let sealed = u32_at(rest, 48);
         if sealed > SEALED_ENTRY_BYTES_MAX {
-            return Err(self.damaged("a sealed entry is too long"));
+            return Err(self.list_error("a sealed entry is too long"));
         }
         let length = ENTRY_BYTES + sealed as usize;
         if rest.len() < length {
             return Ok(None);
         }
         let entry =
-            parse_entry(&rest[..length]).ok_or_else(|| self.damaged("an entry is wrong"))?;
+            parse_entry(&rest[..length]).ok_or_else(|| self.list_error("an entry is wrong"))?;
         self.take(length);
         self.entries += 1;
         Ok(Some(entry))
@@ -217,14 +217,14 @@ impl ListReader {
     /// [`GlassError::List`] when the list is truncated, its digest is wrong, or bytes follow it.
     pub fn finish(self) -> Result<u32, GlassError> {
         let Some(head) = self.head else {
-            return Err(self.damaged("the list is cut off"));
+            return Err(self.list_error("the list is cut off"));
         };
         let rest = &self.pending[self.parsed..];
         if self.entries != head.entries || rest.len() != CHECKSUM_BYTES {
-            return Err(self.damaged("the list is cut off or too long"));
+            return Err(self.list_error("the list is cut off or too long"));
         }
         if self.digest.finish() != rest || self.offset + rest.len() as u64 != head.bytes {
-            return Err(self.damaged("the digest is wrong"));
+            return Err(self.list_error("the digest is wrong"));
         }
         Ok(self.entries)
     }
@@ -235,10 +235,10 @@ impl ListReader {
             return Ok(None);
         }
         if rest[..8] != LIST_MAGIC || u16_at(rest, 8) != LIST_VERSION {
-            return Err(self.damaged("this is no file list of a known version"));
+            return Err(self.list_error("this is no file list of a known version"));
         }
         if PlatterId::from_bytes(array_at(rest, 32)) != self.platter {
-            return Err(self.damaged("this is the list of another platter"));
+            return Err(self.list_error("this is the list of another platter"));
         }
         let head = Head { entries: u32_at(rest, 12), bytes: u64_at(rest, 16) };
         self.take(HEAD_BYTES);
@@ -251,15 +251,15 @@ impl ListReader {
         self.offset += bytes as u64;
     }
 
-    fn damaged(&self, reason: &'static str) -> GlassError {
+    fn list_error(&self, reason: &'static str) -> GlassError {
         GlassError::List { offset: self.offset, reason }
     }
 }
 
 fn parse_entry(bytes: &[u8]) -> Option<ListEntry> {
-    let crc = u32_at(bytes, CRC_AT);
+    let crc = u32_at(bytes, CRC_OFFSET);
     let mut fixed: [u8; ENTRY_BYTES] = array_at(bytes, 0);
-    fixed[CRC_AT..CRC_AT + 4].fill(0);
+    fixed[CRC_OFFSET..CRC_OFFSET + 4].fill(0);
     let sealed = &bytes[ENTRY_BYTES..];
     let entry = ListEntry {
         object: ObjectId::from_bytes(array_at(bytes, 0)),
@@ -270,13 +270,13 @@ fn parse_entry(bytes: &[u8]) -> Option<ListEntry> {
         sealed: sealed.to_vec(),
     };
     let end = entry.body_offset.checked_add(entry.length)?;
-    let valid = crc32c_of(&fixed, sealed) == crc
+    let valid = crc32c_concat(&fixed, sealed) == crc
         && end <= entry.body_bytes
         && entry.offset.checked_add(entry.length).is_some();
     valid.then_some(entry)
 }
 
 /// Returns the CRC32C of two consecutive pieces.
-fn crc32c_of(first: &[u8], second: &[u8]) -> u32 {
+fn crc32c_concat(first: &[u8], second: &[u8]) -> u32 {
     fulgurite_codes::crc32c_append(crc32c(first), second)
 }

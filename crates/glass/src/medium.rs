@@ -11,7 +11,7 @@ use crate::faults::Faults;
 
 /// The sectors being read: consecutive ones of a track, the deepest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SectorsAt {
+pub struct SectorExtent {
     /// ID of the platter.
     pub platter: PlatterId,
     /// Physical track.
@@ -22,7 +22,7 @@ pub struct SectorsAt {
     pub sector_bytes: usize,
 }
 
-impl SectorsAt {
+impl SectorExtent {
     /// Returns the layer of sector `number` among them.
     #[must_use]
     pub fn layer(&self, number: usize) -> LayerIndex {
@@ -83,7 +83,7 @@ pub trait Medium: Sync {
     /// When it cannot determine whether they are readable: [`GlassError::Medium`].
     fn read(
         &self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> Result<(), GlassError>;
@@ -92,7 +92,7 @@ pub trait Medium: Sync {
 impl<F: Faults> Medium for F {
     fn read(
         &self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> Result<(), GlassError> {

@@ -14,16 +14,16 @@
 use crate::PlatterSource;
 use crate::header::{HeaderCollector, PlatterHeader};
 use crate::limits::{HEADER_SEARCH_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX};
-use crate::medium::{Medium, SectorReading, SectorsAt};
+use crate::medium::{Medium, SectorExtent, SectorReading};
 use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{
     Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
-    checksum_matches, payload, u32_at,
+    has_valid_checksum, payload, u32_at,
 };
 use crate::{FormatVersion, GlassError};
 
 /// Sector images begin at multiples of this many bytes, whatever the geometry.
-const STEP: usize = 64;
+const SECTOR_ALIGN: usize = 64;
 
 /// Bytes searched at a time while no sector begins.
 const WINDOW: usize = 64 << 10;
@@ -74,21 +74,21 @@ impl<R: PlatterSource> Search<'_, R> {
         let mut at = from;
         while !self.is_complete() && at + SECTOR_OVERHEAD as u64 <= end {
             match self.sector(at, end)? {
-                Step::Header(bytes) => at += bytes,
-                Step::Nothing => at = self.next_magic(at + STEP as u64, end)?,
-                Step::Other => return Ok(()),
+                Probe::Header(bytes) => at += bytes,
+                Probe::Nothing => at = self.next_magic(at + SECTOR_ALIGN as u64, end)?,
+                Probe::Other => return Ok(()),
             }
         }
         Ok(())
     }
 
     /// Examines the sector that may begin at `at`.
-    fn sector(&mut self, at: u64, end: u64) -> Result<Step, GlassError> {
+    fn sector(&mut self, at: u64, end: u64) -> Result<Probe, GlassError> {
         let mut head = [0; SECTOR_HEADER_BYTES];
         self.read(at, &mut head)?;
         let header = SectorHeader::parse(&head);
         if !matches!(header, Ok(_) | Err(Erasure::Version(_))) {
-            return Ok(Step::Nothing);
+            return Ok(Probe::Nothing);
         }
         let payload_bytes = u32_at(&head, 24);
         let bytes = u64::from(payload_bytes) + SECTOR_OVERHEAD as u64;
@@ -97,29 +97,29 @@ impl<R: PlatterSource> Search<'_, R> {
             && payload_bytes.is_multiple_of(64)
             && at + bytes <= end;
         if !plausible {
-            return Ok(Step::Nothing);
+            return Ok(Probe::Nothing);
         }
         let mut image = std::mem::take(&mut self.image);
         image.resize(payload_bytes as usize + SECTOR_OVERHEAD, 0);
         let read = self.read(at, &mut image);
         let step = match header {
-            _ if read.is_err() || !checksum_matches(&image) => Step::Nothing,
+            _ if read.is_err() || !has_valid_checksum(&image) => Probe::Nothing,
             Ok(header) if header.kind == SectorKind::Header => {
                 self.collect(&header, &mut image)?;
-                Step::Header(bytes)
+                Probe::Header(bytes)
             }
             Err(Erasure::Version(found)) => {
                 self.version.get_or_insert(found);
-                Step::Other
+                Probe::Other
             }
-            Ok(_) | Err(_) => Step::Other,
+            Ok(_) | Err(_) => Probe::Other,
         };
         self.image = image;
         read.map(|()| step)
     }
 
     fn collect(&mut self, header: &SectorHeader, image: &mut [u8]) -> Result<(), GlassError> {
-        let at = SectorsAt {
+        let at = SectorExtent {
             platter: header.platter,
             track: header.track,
             first: header.layer,
@@ -127,7 +127,7 @@ impl<R: PlatterSource> Search<'_, R> {
         };
         let mut readings = Vec::with_capacity(1);
         self.medium.read(at, image, &mut readings)?;
-        if readings.contains(&SectorReading::Lost) || !checksum_matches(image) {
+        if readings.contains(&SectorReading::Lost) || !has_valid_checksum(image) {
             return Ok(());
         }
         let content = payload(image);
@@ -148,7 +148,7 @@ impl<R: PlatterSource> Search<'_, R> {
             window.resize(left.min(WINDOW), 0);
             self.read(at, &mut window)?;
             let hit = (0..window.len())
-                .step_by(STEP)
+                .step_by(SECTOR_ALIGN)
                 .find(|&place| window[place..].starts_with(&SECTOR_MAGIC));
             match hit {
                 Some(place) => {
@@ -177,7 +177,7 @@ impl<R: PlatterSource> Search<'_, R> {
     }
 }
 
-enum Step {
+enum Probe {
     /// A valid header sector of this many bytes.
     Header(u64),
     /// No valid sector begins here.

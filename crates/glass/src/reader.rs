@@ -20,7 +20,7 @@ use crate::InformationTrack;
 use crate::error::CodeLevel;
 use crate::geometry::{TrackMap, TrackRole};
 use crate::header::PlatterHeader;
-use crate::medium::{Medium, SectorReading, SectorsAt};
+use crate::medium::{Medium, SectorExtent, SectorReading};
 use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{Erasure, SectorKind};
 use crate::track::TrackBuffer;
@@ -122,7 +122,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         let geometry = &self.header.geometry;
         let failed = self.load(self.map.physical(track), medium, buffer)?;
         let margin = i32::from(geometry.track_redundancy_sectors) - i32::from(failed);
-        let repaired_by = if !buffer.lacks_information() {
+        let repaired_by = if !buffer.has_lost_information() {
             None
         } else if margin >= 0 {
             buffer.decode(geometry)?;
@@ -131,7 +131,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             self.repair_by_group(track, medium, buffer)?;
             Some(CodeLevel::Group)
         };
-        assert!(!buffer.lacks_information(), "a track read is whole");
+        assert!(!buffer.has_lost_information(), "a track read is whole");
         Ok(TrackReport { track, failed, repaired_by, margin })
     }
 
@@ -176,51 +176,53 @@ impl<R: PlatterSource> PlatterReader<R> {
     /// sectors.
     pub(crate) fn load(
         &self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
     ) -> Result<u16, GlassError> {
         let mut failed = 0;
-        self.load_each(place, medium, buffer, |_, found| failed += u16::from(found.is_err()))?;
+        self.load_each(physical_track, medium, buffer, |_, found| {
+            failed += u16::from(found.is_err())
+        })?;
         Ok(failed)
     }
 
     /// Like `load`, and reports the result of each sector.
     pub(crate) fn load_each(
         &self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-        mut each: impl FnMut(&[u8], Result<Option<u8>, Erasure>),
+        mut on_sector: impl FnMut(&[u8], Result<Option<u8>, Erasure>),
     ) -> Result<(), GlassError> {
         buffer.prepare(&self.header.geometry, self.header.format);
         let (image, lost) = (&mut buffer.image, &mut buffer.lost);
-        self.read_sectors(place, 0, image, medium, |layer, sector, found| {
+        self.read_sectors(physical_track, 0, image, medium, |layer, sector, found| {
             lost[layer] = found.is_err();
-            each(sector, found);
+            on_sector(sector, found);
         })
     }
 
-    /// Reads consecutive sectors of a track from the layer `first` on. `each` gets the layer, the
-    /// image, and the margin or the kind of erasure of each sector.
+    /// Reads consecutive sectors of a track from the layer `first` on. `on_sector` gets the layer,
+    /// the image, and the margin or the kind of erasure of each sector.
     pub(crate) fn read_sectors(
         &self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         first: u16,
         bytes: &mut [u8],
         medium: &dyn Medium,
-        mut each: impl FnMut(usize, &[u8], Result<Option<u8>, Erasure>),
+        mut on_sector: impl FnMut(usize, &[u8], Result<Option<u8>, Erasure>),
     ) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
-        let offset = self.map.offset(place) + u64::from(first) * sector_bytes as u64;
+        let offset = self.map.offset(physical_track) + u64::from(first) * sector_bytes as u64;
         self.source.read_at(offset, bytes).map_err(|source| GlassError::Io { offset, source })?;
         let (platter, layer) = (self.header.platter, LayerIndex::new(first));
-        let at = SectorsAt { platter, track: place, first: layer, sector_bytes };
+        let at = SectorExtent { platter, track: physical_track, first: layer, sector_bytes };
         let mut readings = Vec::with_capacity(bytes.len() / sector_bytes);
         medium.read(at, bytes, &mut readings)?;
         let sectors = bytes.chunks_exact(sector_bytes).zip(readings);
         for (layer, (sector, reading)) in (usize::from(first)..).zip(sectors) {
-            each(layer, sector, self.check(place, layer, sector, reading));
+            on_sector(layer, sector, self.check(physical_track, layer, sector, reading));
         }
         Ok(())
     }
@@ -228,18 +230,19 @@ impl<R: PlatterSource> PlatterReader<R> {
     /// Checks that a sector image is the sector expected here.
     fn check(
         &self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         layer: usize,
         sector: &[u8],
         reading: SectorReading,
     ) -> Result<Option<u8>, Erasure> {
         let SectorReading::Read { margin } = reading else { return Err(Erasure::Simulated) };
-        let expected = sector_header(&self.header, place, layer, self.kind(place, layer));
+        let expected =
+            sector_header(&self.header, physical_track, layer, self.kind(physical_track, layer));
         expected.check(sector)?;
         Ok(margin)
     }
 
-    fn kind(&self, place: TrackIndex, layer: usize) -> SectorKind {
+    fn kind(&self, physical_track: TrackIndex, layer: usize) -> SectorKind {
         let coded = |kind| {
             if layer < usize::from(self.header.geometry.track_information_sectors) {
                 kind
@@ -247,7 +250,7 @@ impl<R: PlatterSource> PlatterReader<R> {
                 SectorKind::TrackRedundancy
             }
         };
-        match self.map.role(place) {
+        match self.map.role(physical_track) {
             Some(TrackRole::Information(_)) => coded(SectorKind::Information),
             Some(TrackRole::Redundancy { .. }) => coded(SectorKind::GroupRedundancy),
             Some(TrackRole::Header(_)) | None => SectorKind::Header,

@@ -31,7 +31,7 @@ pub const SEAL_RECORD_BYTES: usize = 256;
 /// Bytes of all copies: how much longer a platter's file is than its tracks.
 pub const SEAL_BYTES: usize = SEAL_RECORD_BYTES * SEAL_COPIES as usize;
 
-const CHECKSUM_AT: usize = 224;
+const CHECKSUM_OFFSET: usize = 224;
 
 /// Content of the final record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl Seal {
         bytes[64..72].copy_from_slice(&self.user_bytes.to_le_bytes());
         bytes[72..80].copy_from_slice(&self.file_bytes.to_le_bytes());
         bytes[80..112].copy_from_slice(&self.digest);
-        let checksum = sector_checksum(&bytes[..CHECKSUM_AT]);
-        bytes[CHECKSUM_AT..].copy_from_slice(&checksum);
+        let checksum = sector_checksum(&bytes[..CHECKSUM_OFFSET]);
+        bytes[CHECKSUM_OFFSET..].copy_from_slice(&checksum);
         bytes
     }
 
@@ -93,7 +93,7 @@ impl Seal {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let format = FormatVersion::from_number(u16_at(bytes, 8))?;
         let valid = bytes[0..8] == SEAL_MAGIC
-            && sector_checksum(&bytes[..CHECKSUM_AT]) == bytes[CHECKSUM_AT..];
+            && sector_checksum(&bytes[..CHECKSUM_OFFSET]) == bytes[CHECKSUM_OFFSET..];
         valid.then(|| Self {
             format,
             archive: ArchiveId::from_bytes(array_at(bytes, 16)),

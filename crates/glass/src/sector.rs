@@ -178,7 +178,7 @@ impl SectorHeader {
         if image[..SECTOR_HEADER_BYTES] != self.to_bytes() {
             return Err(self.mismatch(image));
         }
-        if checksum_matches(image) { Ok(()) } else { Err(Erasure::Checksum) }
+        if has_valid_checksum(image) { Ok(()) } else { Err(Erasure::Checksum) }
     }
 
     /// Returns how the sector found differs from this one.
@@ -187,7 +187,7 @@ impl SectorHeader {
             Ok(found) => found,
             Err(erasure) => return erasure,
         };
-        if !checksum_matches(image) {
+        if !has_valid_checksum(image) {
             Erasure::Checksum
         } else if found.format != self.format {
             Erasure::Version(found.format.number())
@@ -204,7 +204,7 @@ impl SectorHeader {
 }
 
 /// Whether a sector image ends in the checksum of the bytes before it.
-pub(crate) fn checksum_matches(image: &[u8]) -> bool {
+pub(crate) fn has_valid_checksum(image: &[u8]) -> bool {
     let (content, checksum) = image.split_at(image.len() - CHECKSUM_BYTES);
     sector_checksum(content) == checksum
 }

@@ -37,7 +37,7 @@ pub struct SetEncoder {
     bytes: Vec<u8>,
     redundancy: Vec<u8>,
     zeros: Vec<u8>,
-    spare: TrackBuffer,
+    scratch_buffer: TrackBuffer,
 }
 
 impl SetEncoder {
@@ -50,7 +50,7 @@ impl SetEncoder {
             bytes: Vec::new(),
             redundancy: Vec::new(),
             zeros: vec![0; geometry.sector_payload_bytes as usize],
-            spare: TrackBuffer::new(),
+            scratch_buffer: TrackBuffer::new(),
         }
     }
 
@@ -100,12 +100,12 @@ impl SetEncoder {
         let payload_bytes = self.geometry.sector_payload_bytes as usize;
         let span_bytes = usize::from(column.count) * sector_bytes;
         self.bytes.resize(platters.len() * span_bytes, 0);
-        let has = |reader: &PlatterReader<R>| track.get() < reader.map().information_tracks();
+        let has_track = |reader: &PlatterReader<R>| track.get() < reader.map().information_tracks();
         for (platter, span) in platters.iter().zip(self.bytes.chunks_exact_mut(span_bytes)) {
             if let Some(reader) = platter
-                && has(reader)
+                && has_track(reader)
             {
-                reader.read_span(track, column, medium, span, &mut self.spare)?;
+                reader.read_span(track, column, medium, span, &mut self.scratch_buffer)?;
             }
         }
         let code = match &mut self.code {
@@ -120,7 +120,7 @@ impl SetEncoder {
                 .zip(self.bytes.chunks_exact(span_bytes))
                 .map(|(platter, span)| {
                     let image = &span[sector * sector_bytes..][..sector_bytes];
-                    if platter.is_some_and(has) { payload(image) } else { &self.zeros }
+                    if platter.is_some_and(has_track) { payload(image) } else { &self.zeros }
                 })
                 .collect();
             let mut redundancy: Vec<&mut [u8]> = self
@@ -171,7 +171,7 @@ pub struct SetDecoder {
     plan: Option<(Vec<usize>, usize, Reconstruction)>,
     bytes: Vec<u8>,
     zeros: Vec<u8>,
-    spare: TrackBuffer,
+    scratch_buffer: TrackBuffer,
 }
 
 impl SetDecoder {
@@ -186,7 +186,7 @@ impl SetDecoder {
             plan: None,
             bytes: Vec::new(),
             zeros: vec![0; header.geometry.sector_payload_bytes as usize],
-            spare: TrackBuffer::new(),
+            scratch_buffer: TrackBuffer::new(),
         }
     }
 
@@ -239,8 +239,8 @@ impl SetDecoder {
             self.decode_column(track, column, members, &given, wanted, out)?;
         }
         let count = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        let others = lost.iter().filter(|&&lost| lost).count() - 1;
-        Ok(SetReport { track, lost: count(others), used: count(used) })
+        let unavailable = lost.iter().filter(|&&lost| lost).count() - 1;
+        Ok(SetReport { track, lost: count(unavailable), used: count(used) })
     }
 
     /// Reads a column of members until there are as many as information platters.
@@ -266,7 +266,7 @@ impl SetDecoder {
             if let Member::Platter(reader) = members[position]
                 && track.get() < reader.map().information_tracks()
             {
-                match reader.read_span(track, column, medium, span, &mut self.spare) {
+                match reader.read_span(track, column, medium, span, &mut self.scratch_buffer) {
                     Ok(()) => {}
                     Err(GlassError::Unreadable(_)) => {
                         lost[position] = true;
@@ -364,20 +364,22 @@ fn is_lost<R: PlatterSource>(
 
 /// Returns the plan for these platters, computed again only when they change.
 fn plan<'a>(
-    kept: &'a mut Option<(Vec<usize>, usize, Reconstruction)>,
+    cache: &'a mut Option<(Vec<usize>, usize, Reconstruction)>,
     geometry: &Geometry,
     given: &[bool],
     wanted: usize,
 ) -> Result<&'a Reconstruction, GlassError> {
     let given: Vec<usize> = (0..given.len()).filter(|&position| given[position]).collect();
-    let made = match kept.take() {
-        Some((of, target, plan)) if of == given && target == wanted => (of, target, plan),
+    let entry = match cache.take() {
+        Some((sources, target, plan)) if sources == given && target == wanted => {
+            (sources, target, plan)
+        }
         Some(_) | None => {
             let plan = geometry.set_code()?.plan(&given, &[wanted])?;
             (given, wanted, plan)
         }
     };
-    Ok(&kept.insert(made).2)
+    Ok(&cache.insert(entry).2)
 }
 
 impl<R: PlatterSource> PlatterReader<R> {
@@ -389,14 +391,14 @@ impl<R: PlatterSource> PlatterReader<R> {
         column: Column,
         medium: &dyn Medium,
         span: &mut [u8],
-        spare: &mut TrackBuffer,
+        scratch_buffer: &mut TrackBuffer,
     ) -> Result<(), GlassError> {
         let mut lost = Vec::with_capacity(usize::from(column.count));
         self.load_span(self.map.physical(track), column, medium, span, &mut lost)?;
         if lost.contains(&true) {
-            self.read_track(track, medium, spare)?;
+            self.read_track(track, medium, scratch_buffer)?;
             let from = usize::from(column.first) * self.header.geometry.sector_image_bytes();
-            span.copy_from_slice(&spare.image[from..from + span.len()]);
+            span.copy_from_slice(&scratch_buffer.image[from..from + span.len()]);
         }
         Ok(())
     }

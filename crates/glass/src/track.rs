@@ -97,7 +97,7 @@ impl TrackBuffer {
     }
 
     /// Whether any information sector is lost.
-    pub(crate) fn lacks_information(&self) -> bool {
+    pub(crate) fn has_lost_information(&self) -> bool {
         let information = self.shape.map_or(0, |shape| shape.information);
         self.lost[..information].contains(&true)
     }

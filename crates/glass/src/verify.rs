@@ -85,9 +85,9 @@ pub struct SectorMargins {
 }
 
 /// Histogram of margins.
-struct MarginCounts([u64; 101]);
+struct MarginHistogram([u64; 101]);
 
-impl MarginCounts {
+impl MarginHistogram {
     const fn new() -> Self {
         Self([0; 101])
     }
@@ -140,7 +140,7 @@ pub struct SectorMap {
 
 /// Results of a pass for the sectors of a track.
 #[derive(Default)]
-struct Sectors {
+struct SectorResults {
     /// Signatures of the payloads, `None` for failed sectors.
     signatures: Vec<Option<Signature>>,
     readings: Vec<SectorReading>,
@@ -157,12 +157,12 @@ pub struct Verification {
     report: VerifyReport,
     map: TrackMap,
     audit: Option<Audit>,
-    margins: MarginCounts,
+    margins: MarginHistogram,
     digest: RunningChecksum,
     /// Information tracks that failed, and how many of them were tried with their large groups.
     suspects: Vec<InformationTrack>,
     tried: usize,
-    found: Sectors,
+    found: SectorResults,
 }
 
 impl fmt::Debug for Verification {
@@ -199,11 +199,11 @@ impl Verification {
             report,
             map: reader.map.clone(),
             audit: Audit::new(reader.header.format, &reader.map)?,
-            margins: MarginCounts::new(),
+            margins: MarginHistogram::new(),
             digest: RunningChecksum::new(),
             suspects: Vec::new(),
             tried: 0,
-            found: Sectors::default(),
+            found: SectorResults::default(),
         })
     }
 
@@ -322,7 +322,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
     ) -> Result<SectorMap, GlassError> {
         let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
-        let (mut digest, mut found) = (RunningChecksum::new(), Sectors::default());
+        let (mut digest, mut found) = (RunningChecksum::new(), SectorResults::default());
         for track in (0..self.map.tracks()).map(TrackIndex::new) {
             map.tracks.push(self.scan_track(track, medium, buffer, &mut digest, &mut found)?);
         }
@@ -336,7 +336,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
         digest: &mut RunningChecksum,
-        found: &mut Sectors,
+        found: &mut SectorResults,
     ) -> Result<TrackScan, GlassError> {
         let mut failed = 0;
         found.signatures.clear();

@@ -17,7 +17,7 @@ use fulgurite_codes::{CHECKSUM_BYTES, LargeStreamEncoder, RunningChecksum};
 use fulgurite_units::{LayerIndex, TrackIndex};
 
 use crate::InformationTrack;
-use crate::airgap::{Blank, Written};
+use crate::airgap::{Blank, WrittenPlatter};
 use crate::geometry::TrackMap;
 use crate::header::PlatterHeader;
 use crate::seal::Seal;
@@ -145,7 +145,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
     ///
     /// # Errors
     /// When the sink fails, or there were fewer bytes than the header announced.
-    pub fn finish(mut self) -> Result<(Written, S), GlassError> {
+    pub fn finish(mut self) -> Result<(WrittenPlatter, S), GlassError> {
         let (written, planned) = (self.written(), self.header.user_bytes());
         if written != planned {
             let platter = self.header.platter;
@@ -172,7 +172,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         };
         let offset = self.position;
         self.sink.append(&seal.to_bytes()).map_err(|source| GlassError::Io { offset, source })?;
-        Ok((Written::new(self.blank, seal), self.sink))
+        Ok((WrittenPlatter::new(self.blank, seal), self.sink))
     }
 
     /// Pads the track with zeros after the last user byte.
@@ -191,11 +191,11 @@ impl<S: PlatterSink> PlatterWriter<S> {
 
     fn append_information(&mut self) -> Result<(), GlassError> {
         let track = InformationTrack::new(self.next);
-        let place = self.map.physical(track);
+        let physical_track = self.map.physical(track);
         let mut image = std::mem::take(&mut self.image);
         let result = self
             .encode_group(&image)
-            .and_then(|()| self.append_coded(place, SectorKind::Information, &mut image));
+            .and_then(|()| self.append_coded(physical_track, SectorKind::Information, &mut image));
         self.image = image;
         result?;
         self.filled = 0;
@@ -210,7 +210,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
     /// Adds within-track redundancy, headers and checksums to a track's payloads, and appends it.
     fn append_coded(
         &mut self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         kind: SectorKind,
         image: &mut [u8],
     ) -> Result<(), GlassError> {
@@ -221,7 +221,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let mut redundancy: Vec<&mut [u8]> =
             back.chunks_exact_mut(sector_bytes).map(payload_mut).collect();
         self.track_code.encode(&given, &mut redundancy)?;
-        self.append_sealed(place, image, |layer| {
+        self.append_sealed(physical_track, image, |layer| {
             if layer < information { kind } else { SectorKind::TrackRedundancy }
         })
     }
@@ -230,12 +230,12 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let pages = self.header.to_pages()?;
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let last = self.map.tracks() - 1;
-        let place = TrackIndex::new(if self.position == 0 { 0 } else { last });
+        let physical_track = TrackIndex::new(if self.position == 0 { 0 } else { last });
         let mut image = std::mem::take(&mut self.image);
         for (layer, sector) in image.chunks_exact_mut(sector_bytes).enumerate() {
             pages.fill(layer, payload_mut(sector));
         }
-        let result = self.append_sealed(place, &mut image, |_| SectorKind::Header);
+        let result = self.append_sealed(physical_track, &mut image, |_| SectorKind::Header);
         self.image = image;
         result
     }
@@ -243,14 +243,14 @@ impl<S: PlatterSink> PlatterWriter<S> {
     /// Writes headers and checksums into a track image and appends it.
     fn append_sealed(
         &mut self,
-        place: TrackIndex,
+        physical_track: TrackIndex,
         image: &mut [u8],
         kind: impl Fn(usize) -> SectorKind,
     ) -> Result<(), GlassError> {
-        assert_eq!(self.map.offset(place), self.position, "tracks are written in order");
+        assert_eq!(self.map.offset(physical_track), self.position, "tracks are written in order");
         let sector_bytes = self.header.geometry.sector_image_bytes();
         for (layer, sector) in image.chunks_exact_mut(sector_bytes).enumerate() {
-            sector_header(&self.header, place, layer, kind(layer)).seal(sector);
+            sector_header(&self.header, physical_track, layer, kind(layer)).seal(sector);
             self.digest.update(&sector[sector_bytes - CHECKSUM_BYTES..]);
         }
         let offset = self.position;
@@ -287,8 +287,8 @@ impl<S: PlatterSink> PlatterWriter<S> {
                     }
                 }
             }
-            let place = self.map.physical_redundancy(group, index);
-            self.append_coded(place, SectorKind::GroupRedundancy, &mut image)?;
+            let physical_track = self.map.physical_redundancy(group, index);
+            self.append_coded(physical_track, SectorKind::GroupRedundancy, &mut image)?;
         }
         self.image = image;
         Ok(())

@@ -7,7 +7,7 @@ const METADATA: &str = "metadata-";
 
 /// Converts attributes to the pairs that are stored, sorted by name.
 #[must_use]
-pub fn names(attributes: &Attributes) -> Vec<(String, String)> {
+pub fn attribute_pairs(attributes: &Attributes) -> Vec<(String, String)> {
     let named = attributes.iter().filter_map(|(attribute, value)| {
         let name = match attribute {
             Attribute::ContentDisposition => "content-disposition".to_owned(),
@@ -29,7 +29,7 @@ pub fn names(attributes: &Attributes) -> Vec<(String, String)> {
 
 /// Converts stored pairs back to attributes.
 #[must_use]
-pub fn attributes(names: &[(String, String)]) -> Attributes {
+pub fn attributes(attribute_pairs: &[(String, String)]) -> Attributes {
     let attribute = |name: &str| match name {
         "content-disposition" => Some(Attribute::ContentDisposition),
         "content-encoding" => Some(Attribute::ContentEncoding),
@@ -39,6 +39,7 @@ pub fn attributes(names: &[(String, String)]) -> Attributes {
         "storage-class" => Some(Attribute::StorageClass),
         _ => name.strip_prefix(METADATA).map(|name| Attribute::Metadata(name.to_owned().into())),
     };
-    let all = names.iter().filter_map(|(name, value)| Some((attribute(name)?, value.clone())));
+    let all =
+        attribute_pairs.iter().filter_map(|(name, value)| Some((attribute(name)?, value.clone())));
     all.collect()
 }

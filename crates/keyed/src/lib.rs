@@ -20,12 +20,14 @@ mod entry;
 mod listing;
 mod mode;
 mod removal;
-mod told;
+mod to_object_store_error;
 
-pub use attributes::{attributes, names};
+pub use attributes::{attribute_pairs, attributes};
 pub use condition::mode;
 pub use entry::{Entry, put_result};
-pub use listing::{From, Keys, list, list_with_delimiter};
+pub use listing::{Cursor, Keys, list, list_with_delimiter};
 pub use mode::Mode;
 pub use removal::remove_all;
-pub use told::{Failure, Sort, generic, told, told_of_none};
+pub use to_object_store_error::{
+    ObjectStoreError, ObjectStoreErrorKind, generic_error, to_generic_error, to_object_store_error,
+};

@@ -6,11 +6,11 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::{DELIMITER, Path};
 use object_store::{ListResult, ObjectMeta, Result};
 
-use crate::{Entry, Failure, told_of_none};
+use crate::{Entry, ObjectStoreError, to_generic_error};
 
 /// Where a page of a listing starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum Cursor {
     /// At the first key.
     Start,
     /// After this key.
@@ -22,34 +22,34 @@ pub enum From {
 /// An index that returns a page of its keys at a time.
 pub trait Keys: Send + Sync + 'static {
     /// The error of a read.
-    type Failure: Failure;
+    type ObjectStoreError: ObjectStoreError;
 
     /// Returns some objects whose keys begin with `prefix`, sorted by key; an empty page is the
     /// end.
     ///
     /// # Errors
     /// When the index cannot be read.
-    fn page(&self, prefix: &str, from: &From) -> Result<Vec<Entry>, Self::Failure>;
+    fn page(&self, prefix: &str, cursor: &Cursor) -> Result<Vec<Entry>, Self::ObjectStoreError>;
 }
 
 /// Lists all objects in a folder and below.
 pub fn list<K: Keys + Clone>(
     keys: K,
     prefix: Option<&Path>,
-    from: From,
+    cursor: Cursor,
 ) -> BoxStream<'static, Result<ObjectMeta>> {
     let prefix = folder(prefix);
-    let page = move |from: Option<From>| {
+    let page = move |cursor: Option<Cursor>| {
         let (keys, prefix) = (keys.clone(), prefix.clone());
         async move {
-            let Some(from) = from else { return Ok(None) };
-            let page = keys.page(&prefix, &from).map_err(told_of_none)?;
-            let next = page.last().map(|last| From::After(last.key.clone()));
+            let Some(cursor) = cursor else { return Ok(None) };
+            let page = keys.page(&prefix, &cursor).map_err(to_generic_error)?;
+            let next = page.last().map(|last| Cursor::After(last.key.clone()));
             let metas: Vec<_> = page.iter().map(Entry::meta).collect();
             Ok::<_, object_store::Error>(Some((stream::iter(metas), next)))
         }
     };
-    stream::try_unfold(Some(from), page).try_flatten().boxed()
+    stream::try_unfold(Some(cursor), page).try_flatten().boxed()
 }
 
 /// Lists the objects in a folder and its subfolders.
@@ -59,11 +59,11 @@ pub fn list<K: Keys + Clone>(
 pub fn list_with_delimiter<K: Keys>(keys: &K, prefix: Option<&Path>) -> Result<ListResult> {
     let prefix = folder(prefix);
     let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
-    let mut from = From::Start;
+    let mut cursor = Cursor::Start;
     loop {
-        let page = keys.page(&prefix, &from).map_err(told_of_none)?;
+        let page = keys.page(&prefix, &cursor).map_err(to_generic_error)?;
         let Some(last) = page.last() else { break };
-        from = From::After(last.key.clone());
+        cursor = Cursor::After(last.key.clone());
         for entry in page {
             let rest = entry.key.get(prefix.len()..).unwrap_or_default();
             let Some((name, _)) = rest.split_once(DELIMITER) else {
@@ -73,7 +73,7 @@ pub fn list_with_delimiter<K: Keys>(keys: &K, prefix: Option<&Path>) -> Result<L
             // The folder stands for all keys below it: skip them.
             let below = format!("{prefix}{name}");
             folders.insert(Path::parse(&below)?);
-            from = From::AtOrAfter(behind(&below));
+            cursor = Cursor::AtOrAfter(first_after(&below));
             break;
         }
     }
@@ -91,7 +91,7 @@ fn folder(prefix: Option<&Path>) -> String {
 }
 
 /// Returns the first bytes that sort after all keys of a folder.
-fn behind(folder: &str) -> Vec<u8> {
+fn first_after(folder: &str) -> Vec<u8> {
     let mut bytes = folder.as_bytes().to_vec();
     bytes.push(DELIMITER.as_bytes()[0] + 1);
     bytes

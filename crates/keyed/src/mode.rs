@@ -18,11 +18,11 @@ pub enum Mode {
 impl Mode {
     /// Whether the precondition holds, given the sequence of the existing object, if any.
     #[must_use]
-    pub fn is_met(self, there: Option<u64>) -> bool {
+    pub fn is_met(self, existing: Option<u64>) -> bool {
         match self {
             Self::Overwrite => true,
-            Self::Create => there.is_none(),
-            Self::Update(expected) => there == Some(expected),
+            Self::Create => existing.is_none(),
+            Self::Update(expected) => existing == Some(expected),
             Self::Never => false,
         }
     }

@@ -6,7 +6,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 use object_store::Result;
 use object_store::path::Path;
 
-use crate::{Failure, told};
+use crate::{ObjectStoreError, to_object_store_error};
 
 /// Deletes objects one after another with `remove`, which deletes one.
 pub fn remove_all<S, E, R>(
@@ -16,7 +16,7 @@ pub fn remove_all<S, E, R>(
 ) -> BoxStream<'static, Result<Path>>
 where
     S: Clone + Send + 'static,
-    E: Failure,
+    E: ObjectStoreError,
     R: Future<Output = Result<(), E>> + Send,
 {
     let one = move |location: Result<Path>| {
@@ -24,7 +24,7 @@ where
         async move {
             let location = location?;
             let removed = remove(store, location.to_string()).await;
-            removed.map_err(|error| told(&location, error))?;
+            removed.map_err(|error| to_object_store_error(&location, error))?;
             Ok(location)
         }
     };

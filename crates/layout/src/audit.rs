@@ -75,7 +75,7 @@ pub enum Violation {
     /// Two platters of the set, or one and an earlier one, are in one blast zone.
     Shared(LibraryIndex, Cell, Cell),
     /// A platter of `from` could move to `to`, which would still hold fewer of the set.
-    Crowded {
+    Unbalanced {
         /// Library with too many platters of the set.
         from: LibraryIndex,
         /// Library that could take one more.
@@ -88,7 +88,7 @@ pub enum Violation {
 pub fn share_zone(model: &BlastModel, a: Cell, b: Cell) -> bool {
     let rack = i32::from(b.rack) - i32::from(a.rack);
     let shelf = i32::from(b.shelf) - i32::from(a.shelf);
-    let moved = |from: u16, by: i32| u16::try_from(i32::from(from) + by).ok();
+    let moved = |from: u16, offset: i32| u16::try_from(i32::from(from) + offset).ok();
     a.panel == b.panel
         && model.shapes.iter().any(|shape| {
             shape.cells().iter().any(|&(r, s)| {
@@ -188,13 +188,13 @@ pub fn audit_fleet(
         let shared = pairs(cells).filter(|&(a, b)| a == b || share_zone(model, a, b));
         violations.extend(shared.map(|(a, b)| Violation::Shared(*library, a, b)));
     }
-    violations.extend(crowded(model, libraries, slots, &cells));
+    violations.extend(find_unbalanced(model, libraries, slots, &cells));
     violations
 }
 
 /// Finds a library that holds at least two more platters of the set than another one with a free
 /// place.
-fn crowded(
+fn find_unbalanced(
     model: &BlastModel,
     libraries: &[LibraryState<'_>],
     slots: &[FleetSlot],
@@ -208,13 +208,13 @@ fn crowded(
         cells.len() + 2 <= held(&from)
             && library.zones.iter().any(|zone| {
                 let cell = model.grid(library.racks).cell(zone.zone);
-                let alone = |cell: Cell| {
+                let is_isolated = |cell: Cell| {
                     cells.iter().all(|&other| other != cell && !share_zone(model, other, cell))
                 };
-                zone.free > 0 && zone.next.is_some() && !zone.taken && cell.is_some_and(alone)
+                zone.free > 0 && zone.next.is_some() && !zone.taken && cell.is_some_and(is_isolated)
             })
     });
-    to.map(|(&to, _)| Violation::Crowded { from, to })
+    to.map(|(&to, _)| Violation::Unbalanced { from, to })
 }
 
 /// Returns all pairs of the cells.

@@ -77,7 +77,7 @@ impl BlastModel {
     #[must_use]
     pub fn rectangles(racks: u16, shelves: u16) -> Self {
         let cells = (0..racks).flat_map(|rack| (0..shelves).map(move |shelf| (rack, shelf)));
-        Self { shapes: BTreeSet::from([ZoneShape::of(cells.collect())]), ..Self::silica() }
+        Self { shapes: BTreeSet::from([ZoneShape::from_cells(cells.collect())]), ..Self::silica() }
     }
 
     /// Returns a library with `racks` storage racks.

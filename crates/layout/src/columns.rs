@@ -113,13 +113,13 @@ fn masks(reach: &Reach, column: &Column, platters_max: usize) -> Vec<(u32, u64)>
 
 fn step(reach: &Reach, before: &[State], masks: &[(u32, u64)], platters_max: usize) -> Vec<State> {
     let bits = u32::from(SHELVES_MAX);
-    let kept = u32::try_from(reach.racks_back()).unwrap_or(u32::MAX) * bits;
+    let kept = u32::try_from(reach.preceding_racks()).unwrap_or(u32::MAX) * bits;
     let low = if kept >= u64::BITS { u64::MAX } else { (1 << kept) - 1 };
     let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
     let mut states: Vec<State> = Vec::new();
     for (from, state) in before.iter().enumerate() {
         let mask_of = |racks: usize| (state.window >> ((racks - 1) * bits as usize)) & 0xFFFF;
-        let shadow = (1..=reach.racks_back())
+        let shadow = (1..=reach.preceding_racks())
             .map(|racks| reach.shadow(u32::try_from(mask_of(racks)).unwrap_or(0), racks))
             .fold(0, |all, one| all | one);
         for &(mask, cost) in masks.iter().filter(|(mask, _)| mask & shadow == 0) {

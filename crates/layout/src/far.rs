@@ -9,16 +9,16 @@
 /// are lost with its site. The platters that stay are the first ones, which a recovery reads first.
 #[must_use]
 pub fn choose_far(placed: &[Option<usize>], away: usize, held: &[u64]) -> Vec<Option<usize>> {
-    let mut of_set = vec![0_u64; held.len()];
-    placed.iter().flatten().filter(|at| **at < held.len()).for_each(|&at| of_set[at] += 1);
-    let had = of_set.clone();
-    let stay = placed.len().saturating_sub(away);
+    let mut per_library = vec![0_u64; held.len()];
+    placed.iter().flatten().filter(|at| **at < held.len()).for_each(|&at| per_library[at] += 1);
+    let initial = per_library.clone();
+    let stay_count = placed.len().saturating_sub(away);
     let mut places = placed.to_vec();
-    for place in places[stay..].iter_mut().filter(|place| place.is_none()) {
-        let new = |at: usize| of_set[at] - had[at];
-        *place = (0..held.len()).min_by_key(|&at| (of_set[at], held[at] + new(at)));
+    for place in places[stay_count..].iter_mut().filter(|place| place.is_none()) {
+        let new = |at: usize| per_library[at] - initial[at];
+        *place = (0..held.len()).min_by_key(|&at| (per_library[at], held[at] + new(at)));
         if let Some(at) = *place {
-            of_set[at] += 1;
+            per_library[at] += 1;
         }
     }
     places

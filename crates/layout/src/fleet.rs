@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 
 use fulgurite_units::SlotIndex;
 
-use crate::place::{ZoneState, used_shares};
+use crate::place::{ZoneState, compare_used_share};
 use crate::reach::Reach;
 use crate::search::GridSearch;
 use crate::{BlastModel, Cell, Grid, LayoutError, LibraryIndex};
@@ -67,28 +67,33 @@ pub fn choose_fleet(
 ) -> Result<Vec<FleetSlot>, LayoutError> {
     model.validate()?;
     let reach = Reach::new(model);
-    let mut offers = Vec::new();
+    let mut capacities = Vec::new();
     for (n, library) in libraries.iter().enumerate() {
-        offers.push(Offer::new(model.grid(library.racks), &reach, library, LibraryIndex::new(n))?);
+        capacities.push(LibraryCapacity::new(
+            model.grid(library.racks),
+            &reach,
+            library,
+            LibraryIndex::new(n),
+        )?);
     }
     // Every round but the last lowers the room of a library, at most once per library.
     loop {
-        let quotas = spread(&offers, platters)?;
+        let quotas = spread(&capacities, platters)?;
         let mut plans = Vec::new();
-        for (offer, &quota) in offers.iter_mut().zip(&quotas) {
-            let plan = offer.plan(&reach, quota);
-            offer.room = if plan.len() < quota { plan.len() } else { offer.room };
+        for (capacity, &quota) in capacities.iter_mut().zip(&quotas) {
+            let plan = capacity.plan(&reach, quota);
+            capacity.room = if plan.len() < quota { plan.len() } else { capacity.room };
             plans.push(plan);
         }
         if plans.iter().map(Vec::len).eq(quotas) {
-            return Ok(in_turn(&plans));
+            return Ok(interleave(&plans));
         }
     }
 }
 
 /// The capacity of one library for the set.
 #[derive(Debug)]
-struct Offer<'a> {
+struct LibraryCapacity<'a> {
     library: LibraryIndex,
     grid: Grid,
     /// Zones with a free slot that share no blast zone with an earlier platter of the set.
@@ -101,7 +106,7 @@ struct Offer<'a> {
     total: u64,
 }
 
-impl<'a> Offer<'a> {
+impl<'a> LibraryCapacity<'a> {
     fn new(
         grid: Grid,
         reach: &Reach,
@@ -113,8 +118,8 @@ impl<'a> Offer<'a> {
         let (mut used, mut total) = (0, 0);
         for zone in library.zones {
             let known = seen.get_mut(zone.zone as usize);
-            let fresh = known.is_some_and(|seen| !std::mem::replace(seen, true));
-            let Some(cell) = grid.cell(zone.zone).filter(|_| fresh) else {
+            let is_first = known.is_some_and(|seen| !std::mem::replace(seen, true));
+            let Some(cell) = grid.cell(zone.zone).filter(|_| is_first) else {
                 let (zone, zones) = (zone.zone, grid.cell_count());
                 return Err(LayoutError::BadZone { library: index, zone, zones });
             };
@@ -122,8 +127,9 @@ impl<'a> Offer<'a> {
             used += u64::from(zone.total.saturating_sub(zone.free));
             total += u64::from(zone.total);
         }
-        let open = |zone: &&ZoneState| {
-            let apart = |cell: Cell| held.iter().all(|&other| !reach.joins(cell, other));
+        let is_usable = |zone: &&ZoneState| {
+            let apart =
+                |cell: Cell| held.iter().all(|&other| !reach.can_fail_together(cell, other));
             !zone.taken
                 && zone.free > 0
                 && (held.is_empty() || grid.cell(zone.zone).is_some_and(apart))
@@ -131,7 +137,7 @@ impl<'a> Offer<'a> {
         let usable: Vec<_> = library
             .zones
             .iter()
-            .filter(open)
+            .filter(is_usable)
             .filter_map(|zone| zone.next.map(|slot| (zone, slot)))
             .collect();
         let (held, room) = (held.len(), usable.len());
@@ -146,12 +152,12 @@ impl<'a> Offer<'a> {
             slot,
         };
         if platters == 1 {
-            let first = self.usable.iter().min_by(|(a, _), (b, _)| used_shares(a, b));
+            let first = self.usable.iter().min_by(|(a, _), (b, _)| compare_used_share(a, b));
             return first.map(place).into_iter().collect();
         }
         if reach.is_empty() || platters == 0 {
             let mut usable = self.usable.clone();
-            usable.sort_unstable_by(|(a, _), (b, _)| used_shares(a, b));
+            usable.sort_unstable_by(|(a, _), (b, _)| compare_used_share(a, b));
             return usable.iter().take(platters).map(place).collect();
         }
         let mut costs = vec![None; self.grid.cell_count() as usize];
@@ -169,27 +175,27 @@ impl<'a> Offer<'a> {
 
 /// Returns how many platters each library takes: next is the one with the fewest of the set, among
 /// equals the emptiest.
-fn spread(offers: &[Offer<'_>], platters: usize) -> Result<Vec<usize>, LayoutError> {
-    let mut quotas = vec![0; offers.len()];
-    let places: usize = offers.iter().map(|offer| offer.room).sum();
+fn spread(capacities: &[LibraryCapacity<'_>], platters: usize) -> Result<Vec<usize>, LayoutError> {
+    let mut quotas = vec![0; capacities.len()];
+    let places: usize = capacities.iter().map(|capacity| capacity.room).sum();
     if places < platters {
-        let libraries = offers.iter().filter(|offer| offer.room > 0).count();
+        let libraries = capacities.iter().filter(|capacity| capacity.room > 0).count();
         let missing = platters - places;
         return Err(LayoutError::TooFewPlaces { platters, places, libraries, missing });
     }
     // The order by share does not change while a set is placed, so a rank replaces it.
-    let mut order: Vec<usize> = (0..offers.len()).filter(|&n| offers[n].room > 0).collect();
+    let mut order: Vec<usize> = (0..capacities.len()).filter(|&n| capacities[n].room > 0).collect();
     order.sort_by(|&a, &b| {
-        let (a, b) = (&offers[a], &offers[b]);
+        let (a, b) = (&capacities[a], &capacities[b]);
         let left = u128::from(a.used) * u128::from(b.total);
         left.cmp(&(u128::from(b.used) * u128::from(a.total))).then(a.library.cmp(&b.library))
     });
-    let entries = order.iter().enumerate().map(|(rank, &n)| (offers[n].held, rank, n));
+    let entries = order.iter().enumerate().map(|(rank, &n)| (capacities[n].held, rank, n));
     let mut queue: BTreeSet<(usize, usize, usize)> = entries.collect();
     for _ in 0..platters {
         let Some((held, rank, n)) = queue.pop_first() else { break };
         quotas[n] += 1;
-        if quotas[n] < offers[n].room {
+        if quotas[n] < capacities[n].room {
             queue.insert((held + 1, rank, n));
         }
     }
@@ -198,7 +204,7 @@ fn spread(offers: &[Offer<'_>], platters: usize) -> Result<Vec<usize>, LayoutErr
 }
 
 /// Returns the first slot of each library, then the second of each, and so on.
-fn in_turn(plans: &[Vec<FleetSlot>]) -> Vec<FleetSlot> {
+fn interleave(plans: &[Vec<FleetSlot>]) -> Vec<FleetSlot> {
     let rounds = plans.iter().map(Vec::len).max().unwrap_or(0);
     (0..rounds)
         .flat_map(|round| plans.iter().filter_map(move |plan| plan.get(round)))

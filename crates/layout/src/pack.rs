@@ -49,7 +49,7 @@ pub struct StagedBody<'a> {
     /// The body.
     pub object: ObjectId,
     /// Sort key of the placement: bodies with similar keys are placed together.
-    pub near: &'a [u8],
+    pub affinity_key: &'a [u8],
     /// The file that the body is, or is a part of. The bodies of a file are consecutive.
     pub file: ObjectId,
     /// Bytes of all bodies of that file that wait to be placed.
@@ -66,8 +66,9 @@ impl StagedBody<'_> {
     /// Sorts the bodies of one set into the order of placement. A body that continues from an
     /// earlier set comes first.
     pub fn sort(bodies: &mut [Self]) {
-        bodies
-            .sort_by(|a, b| (a.from == 0, a.near, a.object).cmp(&(b.from == 0, b.near, b.object)));
+        bodies.sort_by(|a, b| {
+            (a.from == 0, a.affinity_key, a.object).cmp(&(b.from == 0, b.affinity_key, b.object))
+        });
     }
 }
 
@@ -203,7 +204,7 @@ impl SetPlanner {
         let pieces = if !is_unsplit {
             self.split(body)
         } else if is_of_large {
-            self.beside_its_file(body)
+            self.place_in_large_file(body)
         } else {
             self.unsplit(body)
         };
@@ -215,7 +216,7 @@ impl SetPlanner {
             return Ok(Push::Full);
         }
         if is_of_large {
-            self.go_on(body, pieces[0]);
+            self.record_run(body, pieces[0]);
         } else if is_unsplit {
             self.unsplit_position = pieces[0].position;
         }
@@ -280,17 +281,17 @@ impl SetPlanner {
     }
 
     /// Places a body of a large file (rule 4).
-    fn beside_its_file(&self, body: &StagedBody<'_>) -> Vec<Piece> {
+    fn place_in_large_file(&self, body: &StagedBody<'_>) -> Vec<Piece> {
         let length = body.bytes - body.from;
-        let most = self.run_bytes(body);
+        let bytes_max = self.run_bytes(body);
         let run = self.run.as_ref().filter(|run| run.file == body.file);
-        let rooms = (0..usize::from(self.geometry.set_information_platters))
+        let candidates = (0..usize::from(self.geometry.set_information_platters))
             .filter_map(|position| Some((position, self.room(position, body.entry_bytes)?)))
             .filter(|&(_, room)| room >= length);
-        rooms
+        candidates
             .min_by_key(|&(position, room)| {
                 let runs = run.and_then(|run| run.runs.get(&position)).copied().unwrap_or(0);
-                let stays = run.is_some_and(|run| run.takes(position, length, most));
+                let stays = run.is_some_and(|run| run.can_take(position, length, bytes_max));
                 (!stays, runs, Reverse(room), position)
             })
             .map(|(position, _)| Piece { position, length })
@@ -299,10 +300,11 @@ impl SetPlanner {
     }
 
     /// Records where the last body of a large file went.
-    fn go_on(&mut self, body: &StagedBody<'_>, piece: Piece) {
-        let most = self.run_bytes(body);
+    fn record_run(&mut self, body: &StagedBody<'_>, piece: Piece) {
+        let bytes_max = self.run_bytes(body);
         let old = self.run.take().filter(|run| run.file == body.file);
-        let stays = old.as_ref().is_some_and(|run| run.takes(piece.position, piece.length, most));
+        let stays =
+            old.as_ref().is_some_and(|run| run.can_take(piece.position, piece.length, bytes_max));
         let (before, mut runs) = old.map_or_else(Default::default, |run| (run.bytes, run.runs));
         *runs.entry(piece.position).or_default() += u32::from(!stays);
         let bytes = piece.length + if stays { before } else { 0 };
@@ -320,25 +322,25 @@ impl SetPlanner {
     fn split(&self, body: &StagedBody<'_>) -> Vec<Piece> {
         let left = body.bytes - body.from;
         let track_bytes = self.geometry.track_user_bytes() as u64;
-        let mut rooms = self.rooms(body.entry_bytes, left.min(track_bytes));
-        rooms.sort_unstable_by_key(|room| (Reverse(room.length), room.position));
+        let mut candidates = self.candidates(body.entry_bytes, left.min(track_bytes));
+        candidates.sort_unstable_by_key(|room| (Reverse(room.length), room.position));
         // A quarter of a platter of fewer than four tracks is less than a whole track.
         let shards = left.div_ceil(self.shard_bytes.max(track_bytes));
         let mut sum = 0;
-        let enough = rooms.iter().take_while(|room| {
+        let enough = candidates.iter().take_while(|room| {
             let is_short = sum < left;
             sum += room.length;
             is_short
         });
         let platters = enough.count().max(usize::try_from(shards).unwrap_or(usize::MAX));
-        rooms.truncate(platters);
-        let mut pieces = balance(rooms, left, track_bytes);
+        candidates.truncate(platters);
+        let mut pieces = balance(candidates, left, track_bytes);
         pieces.sort_unstable_by_key(|piece| piece.position);
         pieces
     }
 
     /// Returns the platters with room for `wanted` bytes; an empty one counts with whatever it has.
-    fn rooms(&self, entry_bytes: u64, wanted: u64) -> Vec<Piece> {
+    fn candidates(&self, entry_bytes: u64, wanted: u64) -> Vec<Piece> {
         (0..usize::from(self.geometry.set_information_platters))
             .filter_map(|position| {
                 let length = self.room(position, entry_bytes)?;
@@ -369,8 +371,9 @@ struct Run {
 }
 
 impl Run {
-    /// Whether a body of `length` bytes at `position` belongs to the run, of at most `most` bytes.
-    const fn takes(&self, position: usize, length: u64, most: u64) -> bool {
-        self.position == position && self.bytes + length <= most
+    /// Whether a body of `length` bytes at `position` belongs to the run, of at most `bytes_max`
+    /// bytes.
+    const fn can_take(&self, position: usize, length: u64, bytes_max: u64) -> bool {
+        self.position == position && self.bytes + length <= bytes_max
     }
 }

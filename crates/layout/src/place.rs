@@ -41,12 +41,12 @@ pub fn choose_zones(zones: &[ZoneState], platters: usize) -> Result<Vec<SlotInde
     if usable.len() < platters {
         return Err(LayoutError::TooFewZones { platters, zones: usable.len() });
     }
-    usable.sort_by(|(a, _), (b, _)| used_shares(a, b));
+    usable.sort_by(|(a, _), (b, _)| compare_used_share(a, b));
     Ok(usable[..platters].iter().map(|&(_, slot)| slot).collect())
 }
 
 /// Orders zones by the share of used slots, then by number.
-pub(crate) fn used_shares(a: &ZoneState, b: &ZoneState) -> Ordering {
+pub(crate) fn compare_used_share(a: &ZoneState, b: &ZoneState) -> Ordering {
     // used_a / total_a < used_b / total_b, without the division.
     let used = |zone: &ZoneState| u64::from(zone.total.saturating_sub(zone.free));
     let (left, right) = (used(a) * u64::from(b.total), used(b) * u64::from(a.total));

@@ -44,12 +44,12 @@ impl GridSearch {
         for panel in &panels {
             let before = totals.last().map_or_else(|| vec![(0, 0)], Clone::clone);
             let here = panel.costs();
-            let most = (before.len() + here.len() - 2).min(platters_max);
+            let count_max = (before.len() + here.len() - 2).min(platters_max);
             let cheapest = |n: usize| {
                 let split = |on: usize| Some((before.get(n - on)?.0 + here.get(on)?, on));
                 (0..=n).filter_map(split).min().unwrap_or((u64::MAX, 0))
             };
-            totals.push((0..=most).map(cheapest).collect());
+            totals.push((0..=count_max).map(cheapest).collect());
         }
         Self { panels, totals }
     }

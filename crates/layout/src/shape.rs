@@ -21,7 +21,7 @@ impl ZoneShape {
     }
 
     /// Creates the shape of these cells, whose lowest rack and shelf are 0.
-    pub(crate) const fn of(cells: BTreeSet<(u16, u16)>) -> Self {
+    pub(crate) const fn from_cells(cells: BTreeSet<(u16, u16)>) -> Self {
         Self { cells }
     }
 

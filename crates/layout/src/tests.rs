@@ -41,7 +41,7 @@ fn object(n: usize) -> ObjectId {
 fn body(n: usize, bytes: u64, entry: u32) -> StagedBody<'static> {
     StagedBody {
         object: object(n),
-        near: b"a/k",
+        affinity_key: b"a/k",
         file: object(n),
         file_bytes: bytes,
         bytes,
@@ -203,7 +203,7 @@ proptest! {
 fn a_short_set_has_few_platters() {
     let check = |bodies: &[StagedBody<'_>], tracks: u64, expect: Expect| {
         let plans = plan_all(&tiny(), ANY_SHARD, bodies);
-        let shown: Vec<String> = plans[0]
+        let lines: Vec<String> = plans[0]
             .platters
             .iter()
             .map(|p| {
@@ -215,7 +215,7 @@ fn a_short_set_has_few_platters() {
                 format!("{} list {}", shards.join(", "), p.list_bytes())
             })
             .collect();
-        expect.assert_debug_eq(&shown);
+        expect.assert_debug_eq(&lines);
         assert_eq!((plans.len(), plans[0].redundancy_bytes), (1, tracks * 16_384));
     };
     // Bodies of at most a track are not split.
@@ -245,7 +245,10 @@ fn a_short_set_has_few_platters() {
 
 #[test]
 fn bodies_that_are_near_lie_together() {
-    let body = |n, near: &'static str| StagedBody { near: near.as_bytes(), ..body(n, 1, 1) };
+    let body = |n, affinity_key: &'static str| StagedBody {
+        affinity_key: affinity_key.as_bytes(),
+        ..body(n, 1, 1)
+    };
     let goes_on = StagedBody { from: 1, ..body(9, "z/z") };
     let mut bodies = [body(1, "b/1"), body(2, "a/2"), body(3, "b/0"), body(4, "a/1"), goes_on];
     StagedBody::sort(&mut bodies);

@@ -62,7 +62,7 @@ pub enum Action {
         /// Where it places it.
         to: Destination,
     },
-    /// The shuttle charges for [`crate::limits::CHARGE_PIECE`] at the charging point where it
+    /// The shuttle charges for [`crate::limits::CHARGE_INTERVAL`] at the charging point where it
     /// stands: the dock of a read drive.
     Charge {
         /// The shuttle that charges.

@@ -28,59 +28,59 @@ impl Arrivals {
 
     /// Returns how many platters are in the eject bay of a panel, if there is such a panel.
     pub(crate) fn ejected(&self, panel: PanelIndex) -> Option<usize> {
-        self.0.get(usize::from(panel.get())).map(|of| of.ejected)
+        self.0.get(usize::from(panel.get())).map(|arrival| arrival.ejected)
     }
 
     /// Counts a platter that came out at the eject bay.
     pub(crate) fn eject(&mut self, panel: PanelIndex) {
-        self.of_mut(panel).ejected += 1;
+        self.arrival_mut(panel).ejected += 1;
     }
 
     /// Counts a platter that left the eject bay.
     pub(crate) fn take(&mut self, panel: PanelIndex) {
-        self.of_mut(panel).ejected -= 1;
+        self.arrival_mut(panel).ejected -= 1;
     }
 
     /// Adds a platter that waits for a shuttle.
     pub(crate) fn join(&mut self, panel: PanelIndex, entry: (Age, PlatterKey)) {
-        self.of_mut(panel).waiting.insert(entry);
+        self.arrival_mut(panel).waiting.insert(entry);
     }
 
     /// Removes a platter that no longer waits.
     pub(crate) fn leave(&mut self, panel: PanelIndex, entry: (Age, PlatterKey)) {
-        let listed = self.of_mut(panel).waiting.remove(&entry);
+        let listed = self.arrival_mut(panel).waiting.remove(&entry);
         assert!(listed, "a platter waits where it says");
     }
 
     /// Returns how many platters of a panel wait.
     pub(crate) fn waiting(&self, panel: PanelIndex) -> usize {
-        self.of(panel).waiting.len()
+        self.arrival(panel).waiting.len()
     }
 
     /// Returns the oldest platter of a panel.
     pub(crate) fn first(&self, panel: PanelIndex) -> Option<(Age, PlatterKey)> {
-        self.of(panel).waiting.first().copied()
+        self.arrival(panel).waiting.first().copied()
     }
 
     /// Returns the oldest platter of all panels.
     pub(crate) fn first_of_all(&self) -> Option<(Age, PlatterKey)> {
-        self.0.iter().filter_map(|of| of.waiting.first()).min().copied()
+        self.0.iter().filter_map(|arrival| arrival.waiting.first()).min().copied()
     }
 
-    fn of(&self, panel: PanelIndex) -> &Arrival {
+    fn arrival(&self, panel: PanelIndex) -> &Arrival {
         &self.0[usize::from(panel.get())]
     }
 
-    fn of_mut(&mut self, panel: PanelIndex) -> &mut Arrival {
+    fn arrival_mut(&mut self, panel: PanelIndex) -> &mut Arrival {
         &mut self.0[usize::from(panel.get())]
     }
 
     /// Asserts which platters wait on each panel and how many each eject bay holds.
     pub(crate) fn check(&self, waiting: &[BTreeSet<(Age, PlatterKey)>], ejected: &[usize]) {
         assert_eq!((waiting.len(), ejected.len()), (self.0.len(), self.0.len()), "panels");
-        for (panel, of) in self.0.iter().enumerate() {
-            assert_eq!(waiting[panel], of.waiting, "panel {panel} knows its new platters");
-            assert_eq!(ejected[panel], of.ejected, "the eject bays know how many they hold");
+        for (panel, arrival) in self.0.iter().enumerate() {
+            assert_eq!(waiting[panel], arrival.waiting, "panel {panel} knows its new platters");
+            assert_eq!(ejected[panel], arrival.ejected, "the eject bays know how many they hold");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{Movement, TrackSpan};
 
 impl Library {
     /// Adds a new read to the load of its cell.
-    pub(crate) fn note_load(&mut self, slot: SlotIndex, tracks: TrackSpan, fetch: bool) {
+    pub(crate) fn add_load(&mut self, slot: SlotIndex, tracks: TrackSpan, fetch: bool) {
         if self.policy.rebalance.is_some() {
             let fetch = if fetch { LOAD_FETCH_MS } else { 0 };
             let load = fetch + u64::from(tracks.track_count) * LOAD_TRACK_MS;
@@ -35,7 +35,7 @@ impl Library {
         }
         let own = self.partitions.group(group);
         let (panel, mine) = (own.panel(), own.backlog_tracks());
-        let loads = self.partitions.of_panel(panel);
+        let loads = self.partitions.groups_of_panel(panel);
         let most = loads.max_by_key(|other| self.partitions.group(*other).backlog_tracks())?;
         let load = self.partitions.group(most).backlog_tracks();
         if most == group || load <= mine.saturating_add(threshold) {
@@ -57,7 +57,7 @@ impl Library {
             return None;
         }
         let waiting = |other: &u16| self.partitions.group(*other).queue().len();
-        let most = self.partitions.of_panel(own.panel()).max_by_key(waiting)?;
+        let most = self.partitions.groups_of_panel(own.panel()).max_by_key(waiting)?;
         if most == group || waiting(&most) < least.max(1) {
             return None;
         }
@@ -76,7 +76,7 @@ impl Library {
             return None;
         }
         let panel = self.partitions.group(group).panel();
-        let neighbors = self.partitions.of_panel(panel).filter(|at| at.abs_diff(group) == 1);
+        let neighbors = self.partitions.groups_of_panel(panel).filter(|at| at.abs_diff(group) == 1);
         // If all reads have one objective, the longest wait is also due first. A read due in
         // minutes never yields to a neighbor's reads that have waited for hours and are due in
         // hours.
@@ -120,7 +120,7 @@ impl Library {
     fn is_uneven(&self) -> bool {
         let mut loads = vec![0u64; self.partitions.groups().len()];
         for (cell, load) in self.load.cells().iter().enumerate() {
-            loads[usize::from(self.partitions.of_cell(cell))] += load;
+            loads[usize::from(self.partitions.group_of_cell(cell))] += load;
         }
         let total: u64 = loads.iter().sum();
         let most = loads.iter().copied().max().unwrap_or(0);
@@ -136,7 +136,7 @@ impl Library {
         let movement = self.policy.movement;
         let new = Partitions::new(&self.floor, movement, &weights, shuttle_works, drive_works);
         let old = std::mem::replace(&mut self.partitions, new);
-        self.partitions.follow(&old);
+        self.partitions.inherit_counts(&old);
         let waiting = old.groups().iter().flat_map(|group| group.queue());
         for &(age, key) in waiting {
             let group = self.waiting_group(key);
@@ -145,7 +145,7 @@ impl Library {
             self.shelf.set_queued(key, Some((Queue::Group(group), age)));
         }
         self.dirty.regroup(self.partitions.groups().len());
-        self.note_pace();
+        self.mark_pace_stale();
     }
 
     fn waiting_group(&self, key: PlatterKey) -> u16 {

@@ -16,18 +16,18 @@ use crate::controller::Library;
 use crate::fleet::{Shuttle, Trip};
 use crate::floor::Position;
 use crate::limits::{BATTERY_PERCENT_MAX, TOP_UP_PERCENT};
-use crate::state::Travel;
+use crate::state::TripLeg;
 use crate::{Action, Movement, Output, PanelIndex, ShelfIndex};
 
 impl Library {
     /// Records the battery level that a shuttle's driver reports.
-    pub(crate) fn note_battery(&mut self, index: ShuttleIndex, percent: u8) {
+    pub(crate) fn record_battery(&mut self, index: ShuttleIndex, percent: u8) {
         let percent = percent.min(BATTERY_PERCENT_MAX);
         let bounds = (self.policy.charge_below, self.policy.charge_until);
         let panel = self.floor.panel_of(index);
-        if self.fleet.tell(index, percent, bounds) {
+        if self.fleet.set_battery(index, percent, bounds) {
             // The shuttle takes errands again, or others take over its errands.
-            self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
+            self.partitions.groups_of_panel(panel).for_each(|group| self.dirty.group(group));
         }
         self.dirty.panel(panel);
     }
@@ -70,22 +70,23 @@ impl Library {
     /// that no other shuttle waits for. It waits there, and idle shuttles there are sent away.
     fn charging_point(&self, index: ShuttleIndex) -> Option<Position> {
         let (at, number) = (self.fleet.get(index).at(), index.get());
-        let group = self.partitions.of_shuttle(index);
-        let goes = self.goes_to_charge(index);
+        let group = self.partitions.group_of_shuttle(index);
+        let goes = self.is_due_to_charge(index);
         let (mut free, mut taken) = (None, None);
         for (drive, site) in (0..).map(fulgurite_units::DriveIndex::new).zip(self.floor.drives()) {
             if site.panel != at.panel {
                 continue;
             }
-            let foreign = !group.is_some_and(|own| self.partitions.of_drive(drive).contains(&own));
+            let foreign =
+                !group.is_some_and(|own| self.partitions.groups_of_drive(drive).contains(&own));
             for shelf in site.shelves.clone().map(ShelfIndex::new) {
                 let point = Position { panel: site.panel, rail: site.rail, shelf };
                 if point != at && !goes {
                     continue;
                 }
                 let span = self.fleet.traffic().footprint(point);
-                let wished = self.fleet.traffic().wishers(span, number).next().is_some();
-                if wished || !self.gets_to_dock(at, point) {
+                let claimed = self.fleet.traffic().claimants(span, number).next().is_some();
+                if claimed || !self.can_reach_dock(at, point) {
                     continue;
                 }
                 let holders = self.fleet.traffic().holders(span, number).next().is_some();
@@ -101,14 +102,14 @@ impl Library {
     }
 
     /// Whether a shuttle lacks enough charge to travel to a charging point.
-    fn goes_to_charge(&self, index: ShuttleIndex) -> bool {
+    fn is_due_to_charge(&self, index: ShuttleIndex) -> bool {
         let shuttle = self.fleet.get(index);
         let worth = self.policy.charge_until.saturating_sub(TOP_UP_PERCENT);
         shuttle.is_low() || shuttle.battery().is_some_and(|percent| percent < worth)
     }
 
     /// Whether the dock is open and can be reached around broken machines.
-    fn gets_to_dock(&self, from: Position, dock: Position) -> bool {
+    fn can_reach_dock(&self, from: Position, dock: Position) -> bool {
         !self.damaged
             || from == dock
             || self.fleet.traffic().shelf_around(from, dock).is_some()
@@ -118,7 +119,7 @@ impl Library {
     fn start_charging(&mut self, index: ShuttleIndex, goal: Position, out: &mut Outbox<Output>) {
         let from = self.fleet.get(index).at();
         let rank = self.next_rank(index);
-        let travel = Travel { from, started: self.sequence.now(), steps: 0, strayed: 0 };
+        let travel = TripLeg { from, started: self.sequence.now(), steps: 0, strayed: 0 };
         self.fleet.begin(index, Trip::charging(goal, rank, travel));
         self.advance(index, out);
     }
@@ -129,7 +130,7 @@ impl Library {
     pub(crate) fn arrive_to_charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let shuttle = self.fleet.get(index);
         let span = self.fleet.traffic().footprint(shuttle.at());
-        if shuttle.is_low() || self.fleet.traffic().wishers(span, index.get()).next().is_none() {
+        if shuttle.is_low() || self.fleet.traffic().claimants(span, index.get()).next().is_none() {
             self.charge(index, out);
         } else {
             self.end_charging(index);
@@ -139,10 +140,10 @@ impl Library {
     /// Handles the end of a charging interval. A shuttle that is still low goes on, unless an
     /// errand waits for the place. Shuttles that wait to charge wait until it is full enough;
     /// otherwise all would spend their energy on taking turns.
-    pub(crate) fn charged(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+    pub(crate) fn complete_charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let shuttle = self.fleet.get(index);
         let span = self.fleet.traffic().footprint(shuttle.at());
-        let needed = self.fleet.traffic().wishers(span, index.get()).any(|other| {
+        let needed = self.fleet.traffic().claimants(span, index.get()).any(|other| {
             let trip = self.fleet.get(ShuttleIndex::new(other)).trip();
             trip.is_some_and(|trip| !trip.charges())
         });
@@ -161,6 +162,6 @@ impl Library {
     /// Ends the charging trip, so that what comes next is decided again.
     fn end_charging(&mut self, index: ShuttleIndex) {
         self.end_trip(index);
-        self.note_shuttle(index);
+        self.mark_shuttle(index);
     }
 }

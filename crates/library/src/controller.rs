@@ -17,11 +17,11 @@ use crate::limits::{CANDIDATES_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
 use crate::load::Load;
 use crate::pace::Pace;
 use crate::partition::Partitions;
+use crate::platter_table::PlatterTable;
 use crate::requests::Requests;
-use crate::rooms::Rooms;
+use crate::scratch::ScratchBuffers;
 use crate::sequence::{Actor, Sequence, actor};
-use crate::shelf::Shelf;
-use crate::state::{Job, Place, PlatterKey, Request, Stage, Waiting};
+use crate::state::{Job, PendingRead, Place, PlatterKey, Request, Stage};
 use crate::zones::Zones;
 use crate::{
     Action, Command, CommandId, Counters, Error, Event, LibraryShape, Outcome, Output, PanelIndex,
@@ -39,7 +39,7 @@ pub struct Library {
     pub(crate) policy: Policy,
     pub(crate) sequence: Sequence,
     pub(crate) requests: Requests,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: PlatterTable,
     pub(crate) partitions: Partitions,
     pub(crate) arrivals: Arrivals,
     pub(crate) pace: Pace,
@@ -47,7 +47,7 @@ pub struct Library {
     pub(crate) drives: Drives,
     pub(crate) zones: Zones,
     pub(crate) dirty: Dirty,
-    pub(crate) rooms: Rooms,
+    pub(crate) scratch: ScratchBuffers,
     pub(crate) load: Load,
     /// Whether anything is broken.
     pub(crate) damaged: bool,
@@ -59,10 +59,10 @@ impl Controller for Library {
     type Command = Output;
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Output>) {
-        self.sequence.come_to(now);
+        self.sequence.advance_to(now);
         self.apply(event, out);
         self.rebalance_when_due();
-        self.look_at_pace();
+        self.update_pace();
         self.dispatch(out);
     }
 
@@ -74,9 +74,9 @@ impl Controller for Library {
             return Some(self.sequence.now());
         }
         let hold_end = if self.policy.hold.get() > 0.0 { self.next_hold_end() } else { None };
-        match (hold_end, self.next_look()) {
-            (Some(hold_end), Some(look)) => Some(hold_end.min(look)),
-            (hold_end, look) => hold_end.or(look),
+        match (hold_end, self.next_pace_update()) {
+            (Some(hold_end), Some(pace_update)) => Some(hold_end.min(pace_update)),
+            (hold_end, pace_update) => hold_end.or(pace_update),
         }
     }
 
@@ -109,7 +109,7 @@ impl Library {
         Ok(Self {
             sequence: Sequence::new(),
             requests: Requests::default(),
-            shelf: Shelf::new(shape.slot_count()),
+            shelf: PlatterTable::new(shape.slot_count()),
             partitions,
             arrivals: Arrivals::new(shape.panels),
             pace: Pace::new(),
@@ -117,7 +117,7 @@ impl Library {
             drives: Drives::new(floor.drives().len()),
             zones: Zones::new(shape.zone_count(), shape.slots_per_shelf),
             dirty,
-            rooms: Rooms::default(),
+            scratch: ScratchBuffers::default(),
             load: Load::new(cells),
             damaged: false,
             counters: Counters::default(),
@@ -188,10 +188,10 @@ impl Library {
                 Actor::Shuttle(shuttle) => self.shuttle_failed(shuttle, command, fault, out),
                 Actor::Drive(drive) => self.drive_failed(drive, command, fault, out),
             },
-            Event::Broke { machine } => self.broke(machine, out),
-            Event::Repaired { machine } => self.repaired(machine),
-            Event::Battery { shuttle, percent } => self.note_battery(shuttle, percent),
-            Event::Timer => self.dirty.all_groups(),
+            Event::Broke { machine } => self.mark_broken(machine, out),
+            Event::Repaired { machine } => self.mark_repaired(machine),
+            Event::Battery { shuttle, percent } => self.record_battery(shuttle, percent),
+            Event::Timer => self.dirty.mark_all_groups(),
         }
     }
 
@@ -250,10 +250,10 @@ impl Library {
         let (stage, place) = (Stage::Stored { home: slot }, Place::Storage(slot));
         let key = known.unwrap_or_else(|| self.shelf.remember(id, stage, place));
         self.requests.insert(request, Request { platter: key, job: Job::Read });
-        self.note_load(slot, tracks, known.is_none());
-        self.enqueue(key, Waiting { age, at: self.sequence.now(), request, tracks });
+        self.add_load(slot, tracks, known.is_none());
+        self.enqueue(key, PendingRead { age, at: self.sequence.now(), request, tracks });
         self.settle(key);
-        self.note_urgent(key, age);
+        self.end_batch_if_urgent(key, age);
         Ok(())
     }
 
@@ -296,14 +296,14 @@ impl Library {
         let Stage::Checked { panel } = self.shelf.get(key).stage() else {
             return Err(Error::PlatterExists { platter: id });
         };
-        if self.damaged && self.is_held(key) {
+        if self.damaged && self.is_out_of_reach(key) {
             return Err(Error::Unreachable { platter: id });
         }
         let age = self.sequence.age(self.sequence.now() + self.policy.verify_within);
         self.shelf.set_stage(key, Stage::Unverified { request, age, panel, tracks });
-        self.note_pace();
+        self.mark_pace_stale();
         self.requests.insert(request, Request { platter: key, job: Job::Verify });
-        self.touch(key);
+        self.mark_platter(key);
         self.settle(key);
         Ok(())
     }
@@ -334,10 +334,10 @@ impl Library {
         let age = self.sequence.age(Instant::ZERO);
         self.requests.insert(request, Request { platter: key, job: Job::Store });
         self.shelf.set_stage(key, Stage::Storing { request, age, panel, home: slot });
-        self.note_pace();
+        self.mark_pace_stale();
         // It was brought to a spare slot after a repair; from there it goes home like any other.
-        self.note_displaced(key);
-        self.touch(key);
+        self.mark_if_displaced(key);
+        self.mark_platter(key);
         Ok(())
     }
 
@@ -348,9 +348,9 @@ impl Library {
         // Only reads are listed, and only until a drive starts them.
         let mut listed = self.shelf.get(key).reads().iter();
         let age = listed.find(|read| read.request == request).map(|read| read.age);
-        if age.is_some_and(|age| self.unlist(key, age).is_some()) {
+        if age.is_some_and(|age| self.remove_read(key, age).is_some()) {
             self.finish(request, Outcome::Canceled, out);
-            self.touch(key);
+            self.mark_platter(key);
             self.settle(key);
         }
     }

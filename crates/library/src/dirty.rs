@@ -19,26 +19,26 @@ pub(crate) struct Dirty {
 /// Marked indices, each at most once.
 #[derive(Clone, Debug, Default)]
 struct Marks {
-    noted: Vec<bool>,
+    marked: Vec<bool>,
     order: Vec<u16>,
 }
 
 impl Marks {
     fn new(count: usize) -> Self {
-        Self { noted: vec![false; count], order: Vec::with_capacity(count) }
+        Self { marked: vec![false; count], order: Vec::with_capacity(count) }
     }
 
-    fn note(&mut self, index: u16) {
-        let noted = &mut self.noted[usize::from(index)];
-        if !*noted {
-            *noted = true;
+    fn mark(&mut self, index: u16) {
+        let marked = &mut self.marked[usize::from(index)];
+        if !*marked {
+            *marked = true;
             self.order.push(index);
         }
     }
 
     fn next(&mut self) -> Option<u16> {
         let index = self.order.pop()?;
-        self.noted[usize::from(index)] = false;
+        self.marked[usize::from(index)] = false;
         Some(index)
     }
 }
@@ -57,38 +57,38 @@ impl Dirty {
     pub(crate) fn regroup(&mut self, groups: usize) {
         self.groups = Marks::new(groups);
         self.stuck.clear();
-        self.all_groups();
+        self.mark_all_groups();
     }
 
     pub(crate) fn drive(&mut self, drive: DriveIndex) {
-        self.drives.note(drive.get());
+        self.drives.mark(drive.get());
     }
 
     pub(crate) fn group(&mut self, group: u16) {
-        self.groups.note(group);
+        self.groups.mark(group);
     }
 
     /// Records that a group was dispatched, and whether it is stuck. Work given to a group that is
     /// not stuck may have made room for those that are.
-    pub(crate) fn looked_at(&mut self, group: u16, is_stuck: bool) {
+    pub(crate) fn record_dispatch(&mut self, group: u16, is_stuck: bool) {
         if is_stuck {
             self.stuck.insert(group);
             return;
         }
         self.stuck.remove(&group);
         for stuck in &self.stuck {
-            self.groups.note(*stuck);
+            self.groups.mark(*stuck);
         }
     }
 
-    pub(crate) fn all_groups(&mut self) {
-        let count = u16::try_from(self.groups.noted.len()).unwrap_or(u16::MAX);
-        (0..count).rev().for_each(|group| self.groups.note(group));
+    pub(crate) fn mark_all_groups(&mut self) {
+        let count = u16::try_from(self.groups.marked.len()).unwrap_or(u16::MAX);
+        (0..count).rev().for_each(|group| self.groups.mark(group));
     }
 
     /// Marks a panel whose lanes have changed.
     pub(crate) fn panel(&mut self, panel: PanelIndex) {
-        self.panels.note(panel.get());
+        self.panels.mark(panel.get());
     }
 
     /// Whether nothing is marked.
@@ -113,8 +113,8 @@ impl Dirty {
         self.groups.next()
     }
 
-    pub(crate) fn is_group_noted(&self, group: u16) -> bool {
-        self.groups.noted[usize::from(group)]
+    pub(crate) fn is_group_marked(&self, group: u16) -> bool {
+        self.groups.marked[usize::from(group)]
     }
 
     pub(crate) fn next_panel(&mut self) -> Option<PanelIndex> {

@@ -29,9 +29,9 @@ pub(crate) struct Drive {
     head: Option<TrackIndex>,
     work: Option<Work>,
     /// Whether its second slot is kept for a new platter.
-    kept: bool,
+    is_slot_kept: bool,
     /// Whether it verifies and does nothing else, because its new platter would be late otherwise.
-    insists: bool,
+    is_verify_only: bool,
     broken: bool,
 }
 
@@ -103,13 +103,13 @@ impl Drive {
     }
 
     /// Whether its second slot is kept for a new platter.
-    pub(crate) const fn is_kept(&self) -> bool {
-        self.kept
+    pub(crate) const fn is_slot_kept(&self) -> bool {
+        self.is_slot_kept
     }
 
     /// Whether it verifies and does nothing else.
-    pub(crate) const fn insists(&self) -> bool {
-        self.insists
+    pub(crate) const fn is_verify_only(&self) -> bool {
+        self.is_verify_only
     }
 
     pub(crate) const fn is_broken(&self) -> bool {
@@ -118,7 +118,7 @@ impl Drive {
 
     /// Whether a shuttle may take the platter of a slot: it is neither mounted nor being mounted or
     /// unmounted.
-    pub(crate) fn releases(&self, slot: DriveSlot) -> bool {
+    pub(crate) fn can_release(&self, slot: DriveSlot) -> bool {
         let at_work = self.work.is_some_and(|work| match work.action {
             Action::Mount { slot: busy, .. } | Action::Unmount { slot: busy, .. } => busy == slot,
             Action::Switch { .. }
@@ -135,18 +135,18 @@ impl Drive {
     }
 
     /// Whether a shuttle may start out for this slot with a platter.
-    pub(crate) fn admits(&self, slot: DriveSlot) -> bool {
+    pub(crate) fn can_accept(&self, slot: DriveSlot) -> bool {
         let bay = self.bay(slot);
         !self.broken && bay.platter.is_none() && bay.reserved.is_none()
     }
 
     /// Reserves a slot for the platter that a shuttle brings.
-    pub(crate) const fn expect(&mut self, slot: DriveSlot, from: ShuttleIndex) {
+    pub(crate) const fn reserve(&mut self, slot: DriveSlot, from: ShuttleIndex) {
         self.bay_mut(slot).reserved = Some(from);
     }
 
     /// Cancels the reservation of a slot.
-    pub(crate) const fn expect_nothing(&mut self, slot: DriveSlot) {
+    pub(crate) const fn cancel_reservation(&mut self, slot: DriveSlot) {
         self.bay_mut(slot).reserved = None;
     }
 
@@ -166,7 +166,7 @@ impl Drive {
     /// Removes the platter inside. A drive does not insist on a platter that is gone.
     pub(crate) fn empty(&mut self, slot: DriveSlot) -> Option<PlatterKey> {
         if slot == DriveSlot::Second {
-            self.insists = false;
+            self.is_verify_only = false;
         }
         let bay = self.bay_mut(slot);
         bay.brought_by = None;
@@ -214,21 +214,21 @@ impl Drive {
     }
 
     /// Sets whether the second slot is kept for a new platter; returns whether it was.
-    pub(crate) const fn keep(&mut self, kept: bool) -> bool {
-        std::mem::replace(&mut self.kept, kept)
+    pub(crate) const fn keep_slot(&mut self, is_slot_kept: bool) -> bool {
+        std::mem::replace(&mut self.is_slot_kept, is_slot_kept)
     }
 
     /// Sets whether the drive insists on verifying; returns whether it did.
-    pub(crate) const fn insist(&mut self, insists: bool) -> bool {
-        std::mem::replace(&mut self.insists, insists)
+    pub(crate) const fn set_verify_only(&mut self, is_verify_only: bool) -> bool {
+        std::mem::replace(&mut self.is_verify_only, is_verify_only)
     }
 
-    pub(crate) const fn broke(&mut self) {
-        (self.broken, self.insists) = (true, false);
+    pub(crate) const fn mark_broken(&mut self) {
+        (self.broken, self.is_verify_only) = (true, false);
     }
 
     /// Marks the drive as repaired, with the platters inside, none of them mounted.
-    pub(crate) fn repaired(&mut self) {
+    pub(crate) fn mark_repaired(&mut self) {
         self.broken = false;
         (self.facing, self.head) = (None, None);
         self.bays.iter_mut().for_each(|bay| bay.mounted = false);

@@ -14,7 +14,7 @@
 use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 
 use crate::controller::Library;
-use crate::drives::is_wanted;
+use crate::drive_dispatch::is_wanted;
 use crate::floor::Position;
 use crate::limits::FETCHES_IN_A_ROW_MAX;
 use crate::state::{Age, Errand, Place, PlatterKey, Stage, TripKind};
@@ -45,34 +45,35 @@ impl Library {
         if self.fleet.get(shuttle).cargo().is_some() {
             return self.deliver_errand(group, shuttle);
         }
-        let can = |errand: &Errand| !self.damaged || self.has_way_for(shuttle, errand);
+        let is_feasible = |errand: &Errand| !self.damaged || self.has_way_for(shuttle, errand);
         let home = self.return_errand(group, shuttle);
         let pairs = self.policy.pairs && home.is_some_and(|errand| !self.is_at(shuttle, &errand));
         if home.is_some() && !pairs {
             return home;
         }
-        let patient = self.partitions.group(group).fetches_in_a_row() < FETCHES_IN_A_ROW_MAX;
+        let can_defer_new = self.partitions.group(group).fetches_in_a_row() < FETCHES_IN_A_ROW_MAX;
         let panel = self.partitions.group(group).panel();
-        let new_first = !patient || self.do_new_platters_wait(panel);
-        if new_first && let Some(errand) = self.new_platter_errand(group, found).filter(can) {
+        let new_first = !can_defer_new || self.has_new_platters_waiting(panel);
+        if new_first && let Some(errand) = self.new_platter_errand(group, found).filter(is_feasible)
+        {
             return Some(errand);
         }
         // Without room in its drives the group fetches from no group.
         let fetch = if self.has_room(group) {
             self.steal_errand(group, found)
-                .filter(can)
-                .or_else(|| self.neighbor_errand(group, found).filter(can))
-                .or_else(|| self.fetch_errand(group, group, found).filter(can))
+                .filter(is_feasible)
+                .or_else(|| self.neighbor_errand(group, found).filter(is_feasible))
+                .or_else(|| self.fetch_errand(group, group, found).filter(is_feasible))
                 .or(home)
-                .or_else(|| self.help_errand(group, found).filter(can))
+                .or_else(|| self.help_errand(group, found).filter(is_feasible))
         } else {
             home
         };
-        let new = |found: &mut Findings| self.new_platter_errand(group, found).filter(can);
+        let new = |found: &mut Findings| self.new_platter_errand(group, found).filter(is_feasible);
         // Already searched for, without result.
         fetch
             .or_else(|| if new_first { None } else { new(found) })
-            .or_else(|| self.displaced_errand(group, found).filter(can))
+            .or_else(|| self.displaced_errand(group, found).filter(is_feasible))
     }
 
     /// Whether a shuttle stands where an errand begins.
@@ -86,8 +87,8 @@ impl Library {
     }
 
     /// Applies the side results of a search.
-    pub(crate) fn note_findings(&mut self, found: &Findings) {
-        self.zones.note_passed_over(found.passed_over);
+    pub(crate) fn apply_findings(&mut self, found: &Findings) {
+        self.zones.record_passed_over(found.passed_over);
         self.counters.steals += u64::from(found.stolen);
         let longest = self.counters.passed_over_max_ns.max(found.passed_over_ns);
         self.counters.passed_over_max_ns = longest;
@@ -110,7 +111,7 @@ impl Library {
         let stored = |slot| Errand { kind, platter: key, from, to: Destination::Storage(slot) };
         let to = match self.shelf.get(key).stage() {
             Stage::Stored { home } | Stage::Storing { home, .. }
-                if self.is_open(home) && self.gets_to(at, home) =>
+                if self.is_open(home) && self.can_reach_slot(at, home) =>
             {
                 home
             }
@@ -157,12 +158,14 @@ impl Library {
     /// Whether another group that shares the drive brought the platter in a slot, and so returns
     /// it: shuttles that cross each other's shelves wait for each other.
     fn is_left_to_another(&self, group: u16, drive: DriveIndex, slot: DriveSlot) -> bool {
-        let by = self.drives.get(drive).bay(slot).brought_by();
+        let bringer = self.drives.get(drive).bay(slot).brought_by();
         // A shuttle that must charge first does not come for it.
-        let by = by.filter(|shuttle| !self.fleet.get(*shuttle).is_low());
-        let by = by.and_then(|shuttle| self.partitions.of_shuttle(shuttle));
+        let bringer = bringer.filter(|shuttle| !self.fleet.get(*shuttle).is_low());
+        let bringer = bringer.and_then(|shuttle| self.partitions.group_of_shuttle(shuttle));
         !self.damaged
-            && by.is_some_and(|by| by != group && self.partitions.of_drive(drive).contains(&by))
+            && bringer.is_some_and(|bringer| {
+                bringer != group && self.partitions.groups_of_drive(drive).contains(&bringer)
+            })
     }
 
     fn return_from(&self, index: DriveIndex, slot: DriveSlot) -> Option<Errand> {
@@ -171,8 +174,8 @@ impl Library {
         let platter = self.shelf.get(key);
         let Stage::Stored { home } = platter.stage() else { return None };
         let due = platter.claim().is_none()
-            && drive.releases(slot)
-            && (drive.insists() || !is_wanted(platter));
+            && drive.can_release(slot)
+            && (drive.is_verify_only() || !is_wanted(platter));
         if !due {
             return None;
         }
@@ -212,18 +215,18 @@ impl Library {
     /// completely before the next is taken, so that no platter is passed over by more than a batch,
     /// nor for longer than the age bound.
     fn choose_platter(&self, group: u16, owner: u16, found: &mut Findings) -> Option<PlatterKey> {
-        let of = self.partitions.group(owner);
+        let partition = self.partitions.group(owner);
         let near = self.nearest_idle_position(group);
-        let old = self.sequence.now().since(of.batch_began()) >= self.policy.age_bound;
+        let old = self.sequence.now().since(partition.batch_began()) >= self.policy.age_bound;
         let mut first: Option<PlatterKey> = None;
         let mut best: Option<(u64, PlatterKey)> = None;
         let mut last = None;
         let mut seen = 0;
-        for &(age, key) in of.queue() {
+        for &(age, key) in partition.queue() {
             if self.policy.hold.get() > 0.0 && self.hold_end(key) > self.sequence.now() {
                 break;
             }
-            let in_batch = age <= of.batch_end();
+            let in_batch = age <= partition.batch_end();
             if best.is_some() && !in_batch && (seen >= self.policy.candidates || last.is_none()) {
                 break;
             }
@@ -253,7 +256,7 @@ impl Library {
         let (first, (_, best)) = (first?, best?);
         found.batch = last.map(|age| (owner, age));
         if best != first && last.is_none() {
-            let waits = self.sequence.now().since(of.batch_began()).as_nanos();
+            let waits = self.sequence.now().since(partition.batch_began()).as_nanos();
             found.passed_over_ns = found.passed_over_ns.max(waits);
         }
         Some(best)
@@ -283,7 +286,7 @@ impl Library {
             let key = drive.bay(slot).platter()?;
             let platter = self.shelf.get(key);
             let Stage::Storing { age, home, .. } = platter.stage() else { return None };
-            let ready = platter.claim().is_none() && drive.releases(slot) && self.is_open(home);
+            let ready = platter.claim().is_none() && drive.can_release(slot) && self.is_open(home);
             found.passed_over |= ready && self.zones.is_obscured(home);
             (ready && !self.zones.is_obscured(home)).then_some((age, key, at, home))
         });
@@ -295,25 +298,25 @@ impl Library {
     /// Returns the errand for the oldest new platter of the panel.
     fn collect_errand(&self, group: u16) -> Option<Errand> {
         let slot = DriveSlot::Second;
-        let of = self.partitions.group(group);
-        let (_, key) = self.arrivals.first(of.panel())?;
+        let partition = self.partitions.group(group);
+        let (_, key) = self.arrivals.first(partition.panel())?;
         let (from, at) = match self.shelf.get(key).place() {
             Place::EjectBay(panel) => (Source::EjectBay(panel), self.floor.eject_bay(panel)),
             Place::Storage(spare) => (Source::Storage(spare), self.floor.slot(spare)),
             Place::Drive(..) | Place::Shuttle(_) => unreachable!("it waits to be collected"),
         };
-        if self.damaged && !self.has_way(of.panel(), at) {
+        if self.damaged && !self.has_way(partition.panel(), at) {
             return None;
         }
         // If customers may have second slots, only a slot that is kept from them.
-        let drive = self.nearest_with(group, slot, at, self.holds_bound())?;
+        let drive = self.nearest_with(group, slot, at, self.has_verify_deadline())?;
         let to = Destination::Drive(drive, slot);
         Some(Errand { kind: TripKind::Collect, platter: key, from, to })
     }
 
     /// Returns the errand for a platter in a spare slot whose home can be reached again.
     fn displaced_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
-        let of = self.partitions.group(group);
+        let partition = self.partitions.group(group);
         self.shelf.displaced().find_map(|key| {
             let platter = self.shelf.get(key);
             let (Place::Storage(at), Some(home)) = (platter.place(), platter.home()) else {
@@ -321,7 +324,7 @@ impl Library {
             };
             let due = platter.claim().is_none()
                 && platter.reads().is_empty()
-                && self.floor.slot(at).panel == of.panel()
+                && self.floor.slot(at).panel == partition.panel()
                 && self.is_open(home)
                 && self.is_open(at);
             found.passed_over |= due && self.zones.is_obscured(at);
@@ -344,7 +347,7 @@ impl Library {
             self.floor.slot(*slot).panel == near.panel
                 && self.shelf.is_spare_free(*slot)
                 && self.is_open(*slot)
-                && self.gets_to(near, *slot)
+                && self.can_reach_slot(near, *slot)
         });
         free.min_by_key(|slot| near.cost_to(self.floor.slot(*slot)))
     }
@@ -352,26 +355,27 @@ impl Library {
     /// Whether a drive of a group has room for a customer's platter.
     pub(crate) fn has_room(&self, group: u16) -> bool {
         let mut drives = self.partitions.group(group).drives().iter();
-        drives.any(|drive| self.room(*drive).is_some())
+        drives.any(|drive| self.free_slot(*drive).is_some())
     }
 
     /// Returns the slot of a drive that has room for a customer's platter.
-    fn room(&self, index: DriveIndex) -> Option<DriveSlot> {
+    fn free_slot(&self, index: DriveIndex) -> Option<DriveSlot> {
         let drive = self.drives.get(index);
-        if drive.insists() {
+        if drive.is_verify_only() {
             return None;
         }
-        let slots = if drive.is_kept() { 1 } else { usize::from(self.policy.customer_slots) };
-        DriveSlot::BOTH.iter().take(slots).copied().find(|slot| drive.admits(*slot))
+        let slots = if drive.is_slot_kept() { 1 } else { usize::from(self.policy.customer_slots) };
+        DriveSlot::BOTH.iter().take(slots).copied().find(|slot| drive.can_accept(*slot))
     }
 
     /// Returns the drive with room that is reached soonest; of those without a rival, and of two as
     /// near an empty one before a busy one.
     fn nearest_drive(&self, group: u16, from: Position) -> Option<(DriveIndex, DriveSlot)> {
         let drives = self.partitions.group(group).drives().iter().copied();
-        let rooms = drives.filter_map(|drive| self.room(drive).map(|slot| (drive, slot)));
-        let rooms = rooms.map(|(drive, slot)| (self.has_rival(group, drive), drive, slot));
-        let nearest = rooms.min_by_key(|(rival, drive, slot)| {
+        let free_slots = drives.filter_map(|drive| self.free_slot(drive).map(|slot| (drive, slot)));
+        let free_slots =
+            free_slots.map(|(drive, slot)| (self.has_rival(group, drive), drive, slot));
+        let nearest = free_slots.min_by_key(|(rival, drive, slot)| {
             (*rival, from.cost_to(self.floor.dock(*drive, from.shelf)), *slot)
         });
         nearest.map(|(_, drive, slot)| (drive, slot))
@@ -379,7 +383,7 @@ impl Library {
 
     /// Whether another group wants a drive more urgently.
     fn has_rival(&self, group: u16, drive: DriveIndex) -> bool {
-        let sharing = self.partitions.of_drive(drive);
+        let sharing = self.partitions.groups_of_drive(drive);
         let own = self.partitions.group(group).queue().first();
         sharing.iter().filter(|other| **other != group).any(|other| {
             let first = self.partitions.group(*other).queue().first();
@@ -399,7 +403,7 @@ impl Library {
         let drives = self.partitions.group(group).drives().iter().copied();
         let empty = drives.filter(|drive| {
             let drive = self.drives.get(*drive);
-            drive.admits(slot) && (drive.is_kept() || !kept_only)
+            drive.can_accept(slot) && (drive.is_slot_kept() || !kept_only)
         });
         empty.min_by_key(|drive| from.cost_to(self.floor.dock(*drive, from.shelf)))
     }
@@ -408,7 +412,7 @@ impl Library {
     fn nearest_on_panel(&self, slot: DriveSlot, from: Position) -> Option<DriveIndex> {
         let groups = self.partitions.groups().iter().filter(|group| group.panel() == from.panel);
         let drives = groups.flat_map(|group| group.drives().iter().copied());
-        let empty = drives.filter(|drive| self.drives.get(*drive).admits(slot));
+        let empty = drives.filter(|drive| self.drives.get(*drive).can_accept(slot));
         empty.min_by_key(|drive| (from.cost_to(self.floor.dock(*drive, from.shelf)), *drive))
     }
 
@@ -423,7 +427,7 @@ impl Library {
     }
 
     /// Whether broken machines leave a way to a slot.
-    fn gets_to(&self, from: Position, slot: SlotIndex) -> bool {
+    fn can_reach_slot(&self, from: Position, slot: SlotIndex) -> bool {
         !self.damaged || self.fleet.traffic().shelf_around(from, self.floor.slot(slot)).is_some()
     }
 

@@ -14,30 +14,30 @@ use crate::traffic::Span;
 use crate::{Fault, Machine, Movement, Output, PanelIndex};
 
 impl Library {
-    pub(crate) fn broke(&mut self, machine: Machine, out: &mut Outbox<Output>) {
+    pub(crate) fn mark_broken(&mut self, machine: Machine, out: &mut Outbox<Output>) {
         match machine {
             Machine::Shuttle(index) => self.shuttle_broke(index, out),
             Machine::Drive(index) => {
                 let work = self.drives.get_mut(index).end();
-                self.void_drive_work(index, work, out);
+                self.abort_drive_work(index, work, out);
                 self.drive_broke(index, out);
             }
             Machine::Rail { panel, shelf, from, to } => {
                 let (from, to) = (from.get(), to.get());
                 let lane = self.fleet.traffic().lane(panel, shelf);
                 self.fleet.bar_rail(Span { lane, from, to });
-                self.damage_changed(out);
+                self.handle_damage(out);
             }
         }
     }
 
-    pub(crate) fn repaired(&mut self, machine: Machine) {
+    pub(crate) fn mark_repaired(&mut self, machine: Machine) {
         match machine {
             Machine::Shuttle(index) => {
-                self.fleet.repaired(index);
+                self.fleet.mark_repaired(index);
             }
             Machine::Drive(index) => {
-                self.drives.get_mut(index).repaired();
+                self.drives.get_mut(index).mark_repaired();
                 self.dirty.drive(index);
             }
             Machine::Rail { panel, shelf, from, to } => {
@@ -49,7 +49,7 @@ impl Library {
         }
         self.damaged = self.is_anything_broken();
         self.regroup();
-        self.all_panels();
+        self.mark_all_panels();
     }
 
     /// Stops a shuttle where it is and bars the spans it held.
@@ -59,29 +59,34 @@ impl Library {
         }
         self.unblock(index);
         let cargo = self.fleet.get(index).cargo();
-        let trip = self.fleet.broke(index);
+        let trip = self.fleet.mark_broken(index);
         if let Some(trip) = trip {
             let action = trip.current().map(|(_, action)| action);
-            if let Some(slot) = action.and_then(crate::shuttles::storage_slot) {
+            if let Some(slot) = action.and_then(crate::shuttle_dispatch::storage_slot) {
                 self.unobscure(slot);
             }
             if let Some(errand) = trip.errand() {
                 self.release(&errand);
                 if cargo.is_none() {
-                    self.let_go(errand.platter);
+                    self.release_claim(errand.platter);
                 }
             }
         }
-        self.damage_changed(out);
+        self.handle_damage(out);
     }
 
     pub(crate) fn drive_broke(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
-        self.drives.get_mut(index).broke();
-        self.damage_changed(out);
+        self.drives.get_mut(index).mark_broken();
+        self.handle_damage(out);
     }
 
     /// Ends the work that a drive was doing when it broke.
-    fn void_drive_work(&mut self, index: DriveIndex, work: Option<Work>, out: &mut Outbox<Output>) {
+    fn abort_drive_work(
+        &mut self,
+        index: DriveIndex,
+        work: Option<Work>,
+        out: &mut Outbox<Output>,
+    ) {
         self.drives.get_mut(index).set_head(None);
         if let Some(crate::Action::Read { request, .. }) = work.map(|work| work.action) {
             self.finish(request, crate::Outcome::Failed(Fault::DriveBroken), out);
@@ -90,14 +95,14 @@ impl Library {
 
     /// Reacts to a failure: repartitions without the broken machine and ends the requests that
     /// nothing can serve any more.
-    fn damage_changed(&mut self, out: &mut Outbox<Output>) {
+    fn handle_damage(&mut self, out: &mut Outbox<Output>) {
         self.damaged = true;
         self.regroup();
-        self.all_panels();
+        self.mark_all_panels();
         self.end_unreachable(out);
     }
 
-    fn all_panels(&mut self) {
+    fn mark_all_panels(&mut self) {
         (0..self.shape().panels).for_each(|panel| self.dirty.panel(PanelIndex::new(panel)));
     }
 
@@ -116,7 +121,7 @@ impl Library {
     /// Ends the requests for a platter if nothing can serve it. The platter may be forgotten by
     /// this.
     pub(crate) fn end_if_out_of_reach(&mut self, key: PlatterKey, out: &mut Outbox<Output>) {
-        let Some(fault) = self.out_of_reach(key) else { return };
+        let Some(fault) = self.unreachable_fault(key) else { return };
         let Place::EjectBay(panel) = self.shelf.get(key).place() else {
             self.end_requests(key, fault, out);
             return;
@@ -129,7 +134,7 @@ impl Library {
     }
 
     /// Returns why a platter cannot be served, if it cannot.
-    fn out_of_reach(&self, key: PlatterKey) -> Option<Fault> {
+    fn unreachable_fault(&self, key: PlatterKey) -> Option<Fault> {
         let platter = self.shelf.get(key);
         match platter.place() {
             Place::Shuttle(index) => {
@@ -152,8 +157,8 @@ impl Library {
     }
 
     /// Whether a broken machine holds a platter, or it cannot be reached.
-    pub(crate) fn is_held(&self, key: PlatterKey) -> bool {
-        self.out_of_reach(key).is_some()
+    pub(crate) fn is_out_of_reach(&self, key: PlatterKey) -> bool {
+        self.unreachable_fault(key).is_some()
     }
 
     /// Whether reads of a platter can be served.
@@ -173,7 +178,7 @@ impl Library {
         if self.policy.movement == Movement::NoShuttles {
             return self.drives.is_any_working();
         }
-        let group = self.partitions.group(self.partitions.of_slot(&self.floor, slot));
+        let group = self.partitions.group(self.partitions.group_of_slot(&self.floor, slot));
         let has_drive = group.drives().iter().any(|drive| {
             let dock = self.floor.dock(*drive, at.shelf);
             self.fleet.traffic().shelf_around(dock, at).is_some()

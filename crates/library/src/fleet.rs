@@ -12,7 +12,7 @@
 //! `travel.rs`) and which shuttle gives way (`giveway.rs`).
 
 #[cfg(test)]
-pub(crate) mod canaries;
+pub(crate) mod corruptions;
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use fulgurite_units::{Instant, ShuttleIndex};
 
 use crate::floor::{Floor, Position};
 use crate::sequence::{Actor, actor};
-use crate::state::{Errand, PlatterKey, Travel};
+use crate::state::{Errand, PlatterKey, TripLeg};
 use crate::traffic::{Span, Traffic};
 use crate::{Action, CommandId, RailPosition, ShelfIndex};
 
@@ -65,7 +65,7 @@ pub(crate) struct Trip {
     blocked: Option<(Span, Instant)>,
     /// Its right of way: the higher rank goes first.
     rank: u64,
-    travel: Travel,
+    travel: TripLeg,
 }
 
 impl Trip {
@@ -74,20 +74,20 @@ impl Trip {
         errand: Errand,
         goal: Position,
         rank: u64,
-        travel: Travel,
+        travel: TripLeg,
     ) -> Self {
         let (errand, current, blocked, detour) = (Some(errand), None, None, None);
         Self { errand, charges: false, goal, detour, current, blocked, rank, travel }
     }
 
     /// Creates a trip to a charging point.
-    pub(crate) const fn charging(goal: Position, rank: u64, travel: Travel) -> Self {
+    pub(crate) const fn charging(goal: Position, rank: u64, travel: TripLeg) -> Self {
         let (errand, current, blocked, detour) = (None, None, None, None);
         Self { errand, charges: true, goal, detour, current, blocked, rank, travel }
     }
 
     /// Creates a trip that only makes way.
-    pub(crate) const fn aside(to: Position, travel: Travel) -> Self {
+    pub(crate) const fn aside(to: Position, travel: TripLeg) -> Self {
         let (errand, current, blocked, detour) = (None, None, None, Some(to));
         Self { errand, charges: false, goal: to, detour, current, blocked, rank: 0, travel }
     }
@@ -122,7 +122,7 @@ impl Trip {
         self.rank
     }
 
-    pub(crate) const fn travel(&self) -> &Travel {
+    pub(crate) const fn travel(&self) -> &TripLeg {
         &self.travel
     }
 
@@ -212,12 +212,12 @@ impl Fleet {
         let shape = floor.shape();
         let mut traffic = Traffic::new(floor);
         let indices = (0..shape.panels * shape.shuttles_per_panel).map(ShuttleIndex::new);
-        let stand = |index: ShuttleIndex| {
+        let place_at = |index: ShuttleIndex| {
             let at = floor.start(index);
             traffic.take(index.get(), traffic.footprint(at));
             Shuttle::new(at)
         };
-        let shuttles = indices.map(stand).collect();
+        let shuttles = indices.map(place_at).collect();
         Self { shuttles, traffic, blocked: Vec::new(), has_batteries: false }
     }
 
@@ -275,7 +275,7 @@ impl Fleet {
     }
 
     /// Continues its trip after the pick, to the destination.
-    pub(crate) fn turn(&mut self, index: ShuttleIndex, goal: Position, travel: Travel) {
+    pub(crate) fn continue_to(&mut self, index: ShuttleIndex, goal: Position, travel: TripLeg) {
         let trip = self.trip_mut(index);
         (trip.goal, trip.travel) = (goal, travel);
     }
@@ -333,7 +333,7 @@ impl Fleet {
     }
 
     /// Returns the action of the command that a shuttle answers.
-    pub(crate) fn answers(&self, index: ShuttleIndex, command: CommandId) -> Action {
+    pub(crate) fn answered_action(&self, index: ShuttleIndex, command: CommandId) -> Action {
         let current = self.get(index).current();
         let (id, action) =
             current.unwrap_or_else(|| panic!("shuttle {index} answers, but was not at work"));
@@ -342,7 +342,7 @@ impl Fleet {
     }
 
     /// Clears the command it has carried out.
-    pub(crate) fn rest(&mut self, index: ShuttleIndex) {
+    pub(crate) fn clear_command(&mut self, index: ShuttleIndex) {
         self.trip_mut(index).current = None;
     }
 
@@ -394,7 +394,7 @@ impl Fleet {
 
     /// Stops it where it is and bars the spans it held. Returns its trip; it waits for nothing any
     /// more.
-    pub(crate) fn broke(&mut self, index: ShuttleIndex) -> Option<Trip> {
+    pub(crate) fn mark_broken(&mut self, index: ShuttleIndex) -> Option<Trip> {
         self.get_mut(index).broken = true;
         let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
         held.into_iter().for_each(|span| self.traffic.bar(span));
@@ -402,7 +402,7 @@ impl Fleet {
     }
 
     /// Puts it back in service where it stands. Returns whether it was broken.
-    pub(crate) fn repaired(&mut self, index: ShuttleIndex) -> bool {
+    pub(crate) fn mark_repaired(&mut self, index: ShuttleIndex) -> bool {
         let shuttle = self.get_mut(index);
         if !std::mem::replace(&mut shuttle.broken, false) {
             return false;
@@ -429,7 +429,12 @@ impl Fleet {
 
     /// Records its battery level. It is low below the first bound, and stays low up to the second.
     /// Returns whether that changed.
-    pub(crate) fn tell(&mut self, index: ShuttleIndex, percent: u8, bounds: (u8, u8)) -> bool {
+    pub(crate) fn set_battery(
+        &mut self,
+        index: ShuttleIndex,
+        percent: u8,
+        bounds: (u8, u8),
+    ) -> bool {
         self.has_batteries = true;
         let (below, until) = bounds;
         let shuttle = self.get_mut(index);
@@ -448,7 +453,7 @@ impl Fleet {
     }
 
     /// Places a shuttle that was lifted, unless another stands there. Returns whether it could.
-    pub(crate) fn stand(&mut self, index: ShuttleIndex, at: Position) -> bool {
+    pub(crate) fn place_at(&mut self, index: ShuttleIndex, at: Position) -> bool {
         let footprint = self.traffic.footprint(at);
         if self.traffic.holders(footprint, index.get()).next().is_some() {
             return false;

@@ -19,7 +19,7 @@ use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 use crate::controller::Library;
 use crate::drive::Drive;
 use crate::limits::{EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
-use crate::shelf::Platter;
+use crate::platter_table::Platter;
 use crate::state::{Age, Errand, Job, Place, PlatterKey, Queue, Stage};
 use crate::{Action, Destination, DriveSlot, PanelIndex, RequestId};
 
@@ -80,8 +80,8 @@ impl Library {
                 }
                 Place::EjectBay(panel) => {
                     assert!(!held.contains_key(&key), "platter {id} is ejected and elsewhere");
-                    let new = matches!(platter.stage(), Stage::Unverified { panel: of, .. }
-                        if of == panel);
+                    let new = matches!(platter.stage(), Stage::Unverified { panel: own_panel, .. }
+                        if own_panel == panel);
                     assert!(new, "platter {id} went back to the write drive");
                 }
             }
@@ -146,7 +146,7 @@ impl Library {
         let oldest = platter.reads().iter().map(|read| read.age).min();
         match (platter.claim(), platter.place(), platter.stage()) {
             (None, Place::Storage(slot), Stage::Stored { .. }) => {
-                let group = self.partitions.of_slot(&self.floor, slot);
+                let group = self.partitions.group_of_slot(&self.floor, slot);
                 oldest.map(|age| (Queue::Group(group), age))
             }
             (
@@ -167,14 +167,15 @@ impl Library {
             };
             let drives: Vec<&Drive> =
                 self.drives.indexed().filter(works).map(|(_, drive)| drive).collect();
-            let insisting = drives.iter().filter(|drive| drive.insists()).count();
-            assert!(insisting <= drives.len() / 2, "panel {panel} serves customers too");
-            if !self.pace.was_looked_at(self.sequence.now()) || !self.holds_bound() {
+            let verify_only = drives.iter().filter(|drive| drive.is_verify_only()).count();
+            assert!(verify_only <= drives.len() / 2, "panel {panel} serves customers too");
+            if !self.pace.is_current(self.sequence.now()) || !self.has_verify_deadline() {
                 continue;
             }
             let waiting = self.arrivals.waiting(panel);
-            let free = drives.iter().filter(|drive| !self.holds_new(drive));
-            let (kept, free) = (free.clone().filter(|drive| drive.is_kept()).count(), free.count());
+            let free = drives.iter().filter(|drive| !self.has_new_platter(drive));
+            let (kept, free) =
+                (free.clone().filter(|drive| drive.is_slot_kept()).count(), free.count());
             assert!(
                 kept >= waiting.min(free),
                 "{waiting} new platters of panel {panel} wait, {kept} slots are kept for them"
@@ -186,18 +187,18 @@ impl Library {
     fn check_requests(&self) {
         assert!(self.requests.len() <= REQUESTS_MAX, "too many requests");
         let mut states: Vec<(RequestId, PlatterKey)> = Vec::new();
-        let mut note = |request: RequestId, key: PlatterKey, job: Job| {
+        let mut record = |request: RequestId, key: PlatterKey, job: Job| {
             let known = self.requests.get(request);
             assert_eq!(known.map(|r| r.job), Some(job), "request {request} is what it is");
             states.push((request, key));
         };
         for (key, platter) in self.shelf.known() {
             for read in platter.reads() {
-                note(read.request, key, Job::Read);
+                record(read.request, key, Job::Read);
             }
             match platter.stage() {
-                Stage::Unverified { request, .. } => note(request, key, Job::Verify),
-                Stage::Storing { request, .. } => note(request, key, Job::Store),
+                Stage::Unverified { request, .. } => record(request, key, Job::Verify),
+                Stage::Storing { request, .. } => record(request, key, Job::Store),
                 Stage::Checked { .. } | Stage::Stored { .. } => {}
             }
         }
@@ -206,7 +207,7 @@ impl Library {
                 drive.work().map(|work| work.action)
             {
                 let key = self.shelf.find(platter);
-                note(request, key.expect("a drive reads a known platter"), Job::Read);
+                record(request, key.expect("a drive reads a known platter"), Job::Read);
             }
         }
         states.sort_unstable();

@@ -19,7 +19,7 @@ pub const READS_PER_VISIT_MAX: u32 = 1024;
 pub const FETCHES_IN_A_ROW_MAX: u32 = 16;
 
 /// Minimum interval between two checks of whether verification is in time, if nothing happens.
-pub const PACE_LOOK: Duration = Duration::from_secs(60);
+pub const PACE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Reserve for the unforeseen, in percent of the time a new platter has: a quarter of an hour of a
 /// day.
@@ -30,7 +30,7 @@ pub const VERIFY_RESERVE_PERCENT: u64 = 1;
 pub const VERIFY_TOO_LATE_PERCENT: u64 = 5;
 
 /// Share of the drives of a panel that may only verify at once, percent.
-pub const INSIST_SHARE_PERCENT: usize = 50;
+pub const VERIFY_ONLY_SHARE_PERCENT: usize = 50;
 
 /// New platters that wait outside the drives, in percent of the drives of the panel, from which the
 /// panel does not keep up and no drive only verifies.
@@ -55,11 +55,11 @@ pub const STRAYS_MAX: u32 = 2;
 pub const REPORT_UM: u64 = 600_000;
 
 /// How long a shuttle waits before it claims its way against lower ranks.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub const CLAIM_DELAY: Duration = Duration::from_secs(15);
 
 /// Length of a charging interval, after which the controller decides again: no errand waits longer
 /// for a shuttle that charges.
-pub const CHARGE_PIECE: Duration = Duration::from_secs(60);
+pub const CHARGE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Percent a battery must lack before a shuttle that is not low goes to a charging point. With
 /// less, shuttles that only make way for each other there would charge for that without end.

@@ -113,7 +113,7 @@ pub struct Entry {
     /// The time.
     pub at: Instant,
     /// The content.
-    pub what: Logged,
+    pub record: Logged,
 }
 
 /// What a line holds.

@@ -9,7 +9,7 @@
 use fulgurite_units::{ByteCount, Duration, RandomStream};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::CHARGE_PIECE;
+use crate::limits::CHARGE_INTERVAL;
 use crate::{Action, Error, TrackSpan};
 
 /// Quantiles of the seek time, in s. The median of 0.6 and the maximum of 2 are given; the others
@@ -108,15 +108,15 @@ impl MechanicsParameters {
     /// `None` once it slows down.
     #[must_use]
     pub fn passes(&self, meters: f64, part: f64) -> Option<f64> {
-        let to_speed = self.speed * self.speed / (2.0 * self.acceleration);
-        let slows = if meters >= 2.0 * to_speed { meters - to_speed } else { meters / 2.0 };
-        if part > slows {
+        let ramp = self.speed * self.speed / (2.0 * self.acceleration);
+        let braking_start = if meters >= 2.0 * ramp { meters - ramp } else { meters / 2.0 };
+        if part > braking_start {
             return None;
         }
-        Some(if part <= to_speed {
+        Some(if part <= ramp {
             (2.0 * part / self.acceleration).sqrt()
         } else {
-            self.speed / self.acceleration + (part - to_speed) / self.speed
+            self.speed / self.acceleration + (part - ramp) / self.speed
         })
     }
 
@@ -180,15 +180,19 @@ impl Mechanics {
     /// same kind of action, so that streams stay aligned.
     #[must_use]
     pub fn duration(&self, action: &Action, random: &mut RandomStream) -> Duration {
-        let with = &self.parameters;
+        let parameters = &self.parameters;
         let seconds = match action {
-            Action::Move { from, to, .. } => with.travel(from.meters_to(*to)) + with.fine_tuning,
-            Action::Crab { .. } => with.crab(random.unit(), random.unit()),
-            Action::Pick { .. } => with.handling(with.place + with.pick_extra, random.unit()),
-            Action::Place { .. } => with.handling(with.place, random.unit()),
-            Action::Charge { .. } => return self.scaled(CHARGE_PIECE),
-            Action::Mount { .. } | Action::Unmount { .. } => with.mount,
-            Action::Switch { .. } => with.switch,
+            Action::Move { from, to, .. } => {
+                parameters.travel(from.meters_to(*to)) + parameters.fine_tuning
+            }
+            Action::Crab { .. } => parameters.crab(random.unit(), random.unit()),
+            Action::Pick { .. } => {
+                parameters.handling(parameters.place + parameters.pick_extra, random.unit())
+            }
+            Action::Place { .. } => parameters.handling(parameters.place, random.unit()),
+            Action::Charge { .. } => return self.scaled(CHARGE_INTERVAL),
+            Action::Mount { .. } | Action::Unmount { .. } => parameters.mount,
+            Action::Switch { .. } => parameters.switch,
             Action::Seek { .. } => seek(random.unit()),
             Action::Read { tracks, .. } | Action::VerifyPass { tracks, .. } => {
                 return self.read(*tracks);

@@ -7,14 +7,14 @@ use fulgurite_units::{Duration, Instant};
 use crate::limits::LOAD_TRACK_MS;
 
 /// Tracks that a pass must have read to update the estimate.
-const TRACKS_TOLD_MIN: u32 = 16;
+const ESTIMATE_TRACKS_MIN: u32 = 16;
 /// Upper bound of the estimate for a track: a minute, which is more than any drive needs.
 const TRACK_NS_MAX: u64 = 60_000_000_000;
 
 /// What is known of the time that verification needs and has.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    looked: Instant,
+    updated_at: Instant,
     is_due: bool,
     /// When the passage of time alone changes something.
     next: Option<Instant>,
@@ -25,7 +25,7 @@ pub(crate) struct Pace {
 impl Pace {
     pub(crate) const fn new() -> Self {
         Self {
-            looked: Instant::ZERO,
+            updated_at: Instant::ZERO,
             is_due: false,
             next: None,
             track_ns: LOAD_TRACK_MS * 1_000_000,
@@ -50,28 +50,28 @@ impl Pace {
     }
 
     /// Whether the pace was computed at this moment, and nothing has changed since.
-    pub(crate) fn was_looked_at(&self, now: Instant) -> bool {
-        self.looked == now && !self.is_due
+    pub(crate) fn is_current(&self, now: Instant) -> bool {
+        self.updated_at == now && !self.is_due
     }
 
     /// Records that something has changed.
-    pub(crate) const fn note(&mut self) {
+    pub(crate) const fn mark_stale(&mut self) {
         self.is_due = true;
     }
 
     /// Records that the pace is computed now.
-    pub(crate) const fn look(&mut self, now: Instant) {
-        (self.is_due, self.looked, self.next) = (false, now, None);
+    pub(crate) const fn begin_update(&mut self, now: Instant) {
+        (self.is_due, self.updated_at, self.next) = (false, now, None);
     }
 
     /// Sets when the passage of time changes something, unless it is set to an earlier time.
-    pub(crate) fn wake(&mut self, at: Option<Instant>) {
+    pub(crate) fn schedule_update(&mut self, at: Option<Instant>) {
         self.next = [self.next, at].into_iter().flatten().min();
     }
 
     /// Updates the estimate from a pass that read this many tracks.
-    pub(crate) fn learn(&mut self, took: Duration, tracks: u32) {
-        if tracks >= TRACKS_TOLD_MIN {
+    pub(crate) fn update_estimate(&mut self, took: Duration, tracks: u32) {
+        if tracks >= ESTIMATE_TRACKS_MIN {
             let track_ns = (took.as_nanos() / u64::from(tracks)).min(TRACK_NS_MAX);
             self.track_ns = self.track_ns / 8 * 7 + track_ns / 8;
             self.is_due = true;

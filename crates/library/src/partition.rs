@@ -113,12 +113,12 @@ impl Group {
     }
 
     /// Adds wanted tracks of a waiting platter.
-    pub(crate) const fn want(&mut self, tracks: u64) {
+    pub(crate) const fn add_backlog(&mut self, tracks: u64) {
         self.backlog_tracks += tracks;
     }
 
     /// Subtracts wanted tracks of a waiting platter.
-    pub(crate) const fn want_no_more(&mut self, tracks: u64) {
+    pub(crate) const fn remove_backlog(&mut self, tracks: u64) {
         self.backlog_tracks -= tracks;
     }
 
@@ -138,7 +138,7 @@ impl Group {
     }
 
     /// Takes over the fetch count of a group that had one of its shuttles.
-    fn follow(&mut self, other: &Self) {
+    fn inherit_counts(&mut self, other: &Self) {
         self.fetches_in_a_row = self.fetches_in_a_row.max(other.fetches_in_a_row);
     }
 
@@ -188,7 +188,7 @@ impl Partitions {
                 Movement::Partitions | Movement::ShortestPaths => {
                     partitions.add_whole_panel(floor, panel, shuttles, drives);
                 }
-                Movement::NoShuttles => partitions.add_everything(panel, drives),
+                Movement::NoShuttles => partitions.add_to_single_group(panel, drives),
             }
         }
         partitions.index();
@@ -196,23 +196,23 @@ impl Partitions {
     }
 
     /// Returns the group that serves a slot.
-    pub(crate) fn of_slot(&self, floor: &Floor, slot: SlotIndex) -> u16 {
+    pub(crate) fn group_of_slot(&self, floor: &Floor, slot: SlotIndex) -> u16 {
         self.group_of_cell[floor.cell(slot)]
     }
 
     /// Returns the group that serves a cell.
-    pub(crate) fn of_cell(&self, cell: usize) -> u16 {
+    pub(crate) fn group_of_cell(&self, cell: usize) -> u16 {
         self.group_of_cell[cell]
     }
 
     /// Returns the group of a shuttle, if it works.
-    pub(crate) fn of_shuttle(&self, shuttle: ShuttleIndex) -> Option<u16> {
+    pub(crate) fn group_of_shuttle(&self, shuttle: ShuttleIndex) -> Option<u16> {
         let group = self.group_of_shuttle[shuttle.as_usize()];
         (group != NO_GROUP).then_some(group)
     }
 
     /// Returns the groups that use a drive.
-    pub(crate) fn of_drive(&self, drive: DriveIndex) -> &[u16] {
+    pub(crate) fn groups_of_drive(&self, drive: DriveIndex) -> &[u16] {
         &self.groups_of_drive[drive.as_usize()]
     }
 
@@ -226,11 +226,11 @@ impl Partitions {
     }
 
     /// Carries fetch counts over to the new groups of the same shuttles.
-    pub(crate) fn follow(&mut self, old: &Self) {
+    pub(crate) fn inherit_counts(&mut self, old: &Self) {
         for group in &old.groups {
             for shuttle in &group.shuttles {
-                if let Some(new) = self.of_shuttle(*shuttle) {
-                    self.group_mut(new).follow(group);
+                if let Some(new) = self.group_of_shuttle(*shuttle) {
+                    self.group_mut(new).inherit_counts(group);
                 }
             }
         }
@@ -246,7 +246,7 @@ impl Partitions {
     }
 
     /// Returns the groups of a panel.
-    pub(crate) fn of_panel(&self, panel: PanelIndex) -> Range<u16> {
+    pub(crate) fn groups_of_panel(&self, panel: PanelIndex) -> Range<u16> {
         self.groups_of_panel[usize::from(panel.get())].clone()
     }
 
@@ -265,7 +265,7 @@ impl Partitions {
 
     /// Adds drives to the one group of all panels: without shuttles, nothing binds a platter to its
     /// panel.
-    fn add_everything(&mut self, panel: PanelIndex, drives: Vec<DriveIndex>) {
+    fn add_to_single_group(&mut self, panel: PanelIndex, drives: Vec<DriveIndex>) {
         if self.groups.is_empty() {
             self.add(panel, Vec::new(), drives);
         } else {
@@ -335,10 +335,17 @@ impl Partitions {
 
     fn index(&mut self) {
         for (index, group) in (0..).zip(&self.groups) {
-            let of_panel = &mut self.groups_of_panel[usize::from(group.panel.get())];
-            let first = if of_panel.start == of_panel.end { index } else { of_panel.start };
-            assert!(first == index || of_panel.end == index, "groups of a panel are neighbors");
-            *of_panel = first..index + 1;
+            let groups_of_panel = &mut self.groups_of_panel[usize::from(group.panel.get())];
+            let first = if groups_of_panel.start == groups_of_panel.end {
+                index
+            } else {
+                groups_of_panel.start
+            };
+            assert!(
+                first == index || groups_of_panel.end == index,
+                "groups of a panel are neighbors"
+            );
+            *groups_of_panel = first..index + 1;
             for shuttle in &group.shuttles {
                 self.group_of_shuttle[shuttle.as_usize()] = index;
             }
@@ -437,7 +444,7 @@ fn cut_shelves(shelves: &[u64], runs: usize) -> Option<(Vec<usize>, u64)> {
 
 /// Returns the shelves a run touches; all, if it has no cells.
 fn shelves_of(runs: &[u16], columns: usize, run: usize) -> Range<u16> {
-    let inside = |of: &u16| usize::from(*of) == run;
+    let inside = |cell_run: &u16| usize::from(*cell_run) == run;
     let shelf = |index: usize| u16::try_from(index / columns).unwrap_or(u16::MAX);
     match (runs.iter().position(inside), runs.iter().rposition(inside)) {
         (Some(first), Some(last)) => shelf(first)..shelf(last) + 1,

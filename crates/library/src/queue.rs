@@ -3,20 +3,20 @@
 use fulgurite_units::{Instant, Outbox};
 
 use crate::controller::Library;
-use crate::shelf::Platter;
-use crate::state::{Age, Place, PlatterKey, Queue, Stage, Waiting};
+use crate::platter_table::Platter;
+use crate::state::{Age, PendingRead, Place, PlatterKey, Queue, Stage};
 use crate::{Fault, Movement, Outcome, Output, PanelIndex};
 
 impl Library {
     /// Adds a read to the list of its platter.
-    pub(crate) fn enqueue(&mut self, key: PlatterKey, read: Waiting) {
+    pub(crate) fn enqueue(&mut self, key: PlatterKey, read: PendingRead) {
         let tracks = u64::from(read.tracks.track_count);
-        self.shelf.list(key, read);
+        self.shelf.add_read(key, read);
         let platter = self.shelf.get(key);
         let (queued, place) = (platter.queued(), platter.place());
         if let Some((Queue::Group(group), _)) = queued {
-            self.partitions.group_mut(group).want(tracks);
-            self.note_work(group);
+            self.partitions.group_mut(group).add_backlog(tracks);
+            self.mark_work(group);
         }
         if let Place::Drive(drive, _) = place {
             self.dirty.drive(drive);
@@ -24,12 +24,12 @@ impl Library {
     }
 
     /// Removes a read from the list of its platter, if it is still there.
-    pub(crate) fn unlist(&mut self, key: PlatterKey, age: Age) -> Option<Waiting> {
-        let read = self.shelf.unlist(key, age)?;
+    pub(crate) fn remove_read(&mut self, key: PlatterKey, age: Age) -> Option<PendingRead> {
+        let read = self.shelf.remove_read(key, age)?;
         if let Some((Queue::Group(group), _)) = self.shelf.get(key).queued() {
-            self.note_work(group);
+            self.mark_work(group);
             let tracks = u64::from(read.tracks.track_count);
-            self.partitions.group_mut(group).want_no_more(tracks);
+            self.partitions.group_mut(group).remove_backlog(tracks);
         }
         Some(read)
     }
@@ -42,7 +42,7 @@ impl Library {
         match (platter.stage(), platter.place()) {
             (Stage::Stored { .. }, Place::Storage(slot)) => {
                 let age = platter.first_read()?.age;
-                Some((Queue::Group(self.partitions.of_slot(&self.floor, slot)), age))
+                Some((Queue::Group(self.partitions.group_of_slot(&self.floor, slot)), age))
             }
             (Stage::Unverified { age, panel, .. }, Place::EjectBay(_) | Place::Storage(_)) => {
                 Some((Queue::New(panel), age))
@@ -80,7 +80,7 @@ impl Library {
         match from {
             Some((Queue::Group(group), age)) => {
                 // Without this platter another group may be the most loaded.
-                self.note_work(group);
+                self.mark_work(group);
                 self.partitions.group_mut(group).leave(age, key, tracks);
             }
             Some((Queue::New(panel), age)) => {
@@ -91,16 +91,16 @@ impl Library {
         match to {
             Some((Queue::Group(index), age)) => {
                 self.partitions.group_mut(index).join(age, key, tracks);
-                self.note_work(index);
+                self.mark_work(index);
             }
             Some((Queue::New(panel), age)) => {
                 self.arrivals.join(panel, (age, key));
-                self.note_pace();
+                self.mark_pace_stale();
                 if self.policy.movement == Movement::NoShuttles {
                     // One group serves all panels.
-                    self.note_work(0);
+                    self.mark_work(0);
                 }
-                self.note_idle_groups(panel);
+                self.mark_idle_groups(panel);
             }
             None => {}
         }
@@ -109,23 +109,24 @@ impl Library {
 
     /// Marks possible work for a group, for the groups that steal from it, or for its drives where
     /// no shuttles are needed.
-    pub(crate) fn note_work(&mut self, group: u16) {
+    pub(crate) fn mark_work(&mut self, group: u16) {
         self.dirty.group(group);
-        let of = self.partitions.group(group);
-        let (tracks, platters) = (of.backlog_tracks(), of.queue().len());
+        let partition = self.partitions.group(group);
+        let (tracks, platters) = (partition.backlog_tracks(), partition.queue().len());
         if self.policy.steal_tracks.is_some_and(|threshold| tracks > threshold)
             || self.policy.help_platters.is_some_and(|least| platters >= usize::from(least))
         {
-            self.note_idle_groups(of.panel());
+            self.mark_idle_groups(partition.panel());
         }
     }
 
     /// Marks the groups of a panel with an idle shuttle. A group whose shuttles are all on their
     /// way searches when the first comes back.
-    pub(crate) fn note_idle_groups(&mut self, panel: PanelIndex) {
-        for index in self.partitions.of_panel(panel) {
+    pub(crate) fn mark_idle_groups(&mut self, panel: PanelIndex) {
+        for index in self.partitions.groups_of_panel(panel) {
             let mut shuttles = self.partitions.group(index).shuttles().iter();
-            if !self.dirty.is_group_noted(index) && shuttles.any(|at| self.fleet.get(*at).is_idle())
+            if !self.dirty.is_group_marked(index)
+                && shuttles.any(|at| self.fleet.get(*at).is_idle())
             {
                 self.dirty.group(index);
             }
@@ -134,28 +135,28 @@ impl Library {
 
     /// Marks all groups if a platter lies in a spare slot though it has a home: any shuttle of its
     /// panel may bring it there.
-    pub(crate) fn note_displaced(&mut self, key: PlatterKey) {
+    pub(crate) fn mark_if_displaced(&mut self, key: PlatterKey) {
         if self.shelf.is_displaced(key) {
-            self.dirty.all_groups();
+            self.dirty.mark_all_groups();
         }
     }
 
     /// Marks everything that could do something for a changed platter.
-    pub(crate) fn touch(&mut self, key: PlatterKey) {
+    pub(crate) fn mark_platter(&mut self, key: PlatterKey) {
         match self.shelf.get(key).place() {
             Place::Drive(drive, _) => {
                 self.dirty.drive(drive);
-                for index in 0..self.partitions.of_drive(drive).len() {
-                    let group = self.partitions.of_drive(drive)[index];
+                for index in 0..self.partitions.groups_of_drive(drive).len() {
+                    let group = self.partitions.groups_of_drive(drive)[index];
                     self.dirty.group(group);
                 }
             }
             Place::Storage(slot) => {
-                let group = self.partitions.of_slot(&self.floor, slot);
+                let group = self.partitions.group_of_slot(&self.floor, slot);
                 self.dirty.group(group);
             }
             Place::Shuttle(shuttle) => {
-                if let Some(group) = self.partitions.of_shuttle(shuttle) {
+                if let Some(group) = self.partitions.group_of_shuttle(shuttle) {
                     self.dirty.group(group);
                 }
             }
@@ -166,7 +167,7 @@ impl Library {
     /// Ends the batch of a group at a read that just came and is due before others of the batch, so
     /// that no platter due later is taken for being nearer. With one objective for all reads there
     /// is no such read.
-    pub(crate) fn note_urgent(&mut self, key: PlatterKey, age: Age) {
+    pub(crate) fn end_batch_if_urgent(&mut self, key: PlatterKey, age: Age) {
         if let Some((Queue::Group(group), first)) = self.shelf.get(key).queued()
             && first == age
         {
@@ -189,7 +190,7 @@ impl Library {
             stage
         {
             self.shelf.set_stage(key, Stage::Checked { panel });
-            self.note_pace();
+            self.mark_pace_stale();
             self.finish(request, Outcome::Failed(fault), out);
         }
         self.end_reads(key, fault, out);
@@ -198,7 +199,7 @@ impl Library {
     /// Ends the reads that wait for a platter. The platter may be forgotten by this.
     pub(crate) fn end_reads(&mut self, key: PlatterKey, fault: Fault, out: &mut Outbox<Output>) {
         while let Some(read) = self.shelf.get(key).first_read().copied() {
-            self.unlist(key, read.age);
+            self.remove_read(key, read.age);
             self.finish(read.request, Outcome::Failed(fault), out);
         }
         self.settle(key);

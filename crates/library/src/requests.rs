@@ -13,7 +13,7 @@ use crate::RequestId;
 use crate::state::{Job, PlatterKey, Request};
 
 #[expect(clippy::disallowed_types, reason = "its order is never used; the hash is fixed")]
-type Table = std::collections::HashMap<u64, Page, BuildHasherDefault<Spread>>;
+type Table = std::collections::HashMap<u64, Page, BuildHasherDefault<FibonacciHasher>>;
 
 /// Requests per page, as a power of two.
 const PAGE_BITS: u32 = 6;
@@ -43,11 +43,11 @@ impl Requests {
         self.pages.get(&page)?.requests[index].unpack()
     }
 
-    pub(crate) fn insert(&mut self, request: RequestId, what: Request) {
+    pub(crate) fn insert(&mut self, request: RequestId, entry: Request) {
         let (number, index) = place(request);
         let empty = || Page { used: 0, requests: [Packed::NONE; PAGE_REQUESTS] };
         let page = self.pages.entry(number).or_insert_with(empty);
-        let before = std::mem::replace(&mut page.requests[index], Packed::new(what));
+        let before = std::mem::replace(&mut page.requests[index], Packed::new(entry));
         assert!(before == Packed::NONE, "request {request} is accepted once");
         page.used += 1;
         self.len += 1;
@@ -118,9 +118,9 @@ impl Packed {
 
 /// Hashes numbers assigned in sequence (Fibonacci hashing).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spread(u64);
+pub(crate) struct FibonacciHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for FibonacciHasher {
     fn finish(&self) -> u64 {
         self.0
     }

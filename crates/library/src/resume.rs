@@ -77,8 +77,8 @@ impl Library {
             library.check_loose(loose)?;
             library.put(loose);
         }
-        library.dirty.all_groups();
-        library.note_all_drives();
+        library.dirty.mark_all_groups();
+        library.mark_all_drives();
         Ok(library)
     }
 
@@ -127,7 +127,7 @@ impl Library {
             }
             let panel = self.floor.panel_of(index);
             let at = Position { panel, rail: parked.rail, shelf: parked.shelf };
-            if !self.fleet.stand(index, at) {
+            if !self.fleet.place_at(index, at) {
                 return Err(Error::ShuttlesMeet { shuttle: index });
             }
         }
@@ -187,7 +187,7 @@ impl Library {
         }
     }
 
-    fn note_all_drives(&mut self) {
+    fn mark_all_drives(&mut self) {
         let count = u16::try_from(self.drives.len()).unwrap_or(u16::MAX);
         (0..count).map(DriveIndex::new).for_each(|index| self.dirty.drive(index));
     }

@@ -15,7 +15,7 @@ use crate::traffic::MAKING_WAY;
 pub(crate) struct Sequence {
     now: Instant,
     /// Ages and ranks assigned.
-    given: u64,
+    assigned: u64,
     commands: u64,
 }
 
@@ -32,7 +32,7 @@ const FIRST_DRIVE: u64 = 1 << (ACTOR_BITS - 1);
 
 impl Sequence {
     pub(crate) const fn new() -> Self {
-        Self { now: Instant::ZERO, given: 0, commands: 0 }
+        Self { now: Instant::ZERO, assigned: 0, commands: 0 }
     }
 
     /// The time of the current event.
@@ -43,21 +43,21 @@ impl Sequence {
 
     /// Advances the time. Two drivers' threads may read one clock out of order; ages must not run
     /// backwards.
-    pub(crate) fn come_to(&mut self, now: Instant) {
+    pub(crate) fn advance_to(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }
 
     /// Returns the age of a request that arrives now.
     pub(crate) const fn age(&mut self, due: Instant) -> Age {
-        self.given += 1;
-        Age { due, sequence: self.given }
+        self.assigned += 1;
+        Age { due, sequence: self.assigned }
     }
 
     /// Returns the rank of a trip that begins now: older trips rank higher, and all below those
     /// that make way.
     pub(crate) const fn rank(&mut self) -> u64 {
-        self.given += 1;
-        MAKING_WAY - 1 - self.given
+        self.assigned += 1;
+        MAKING_WAY - 1 - self.assigned
     }
 
     /// Returns the id of the next command.

@@ -42,7 +42,7 @@ pub(crate) struct Order {
 }
 
 /// Shuttles examined before a search gives up. In 1,500 random runs none needed more than 30.
-const LOOKS_MAX: u32 = 1_000;
+const EXPANSIONS_MAX: u32 = 1_000;
 
 struct Search<'a> {
     floor: &'a Floor,
@@ -51,10 +51,10 @@ struct Search<'a> {
     /// Positions of shuttles that have stepped aside; the last entry of each counts.
     moved: Vec<(ShuttleIndex, Position)>,
     steps: Vec<Sidestep>,
-    most: usize,
-    looks: u32,
+    depth_max: usize,
+    expansions_left: u32,
     /// Whether more steps might have helped.
-    cut: bool,
+    is_cut_off: bool,
 }
 
 /// What is left to do, the last item first.
@@ -69,22 +69,31 @@ pub(crate) fn sidesteps(
     floor: &Floor,
     fleet: &Fleet,
     order: Order,
-    who: ShuttleIndex,
+    index: ShuttleIndex,
 ) -> Option<Vec<Sidestep>> {
-    let panel = floor.panel_of(who);
-    let detours = fleet.indexed().filter_map(|(at, of)| {
-        let detour = of.trip().and_then(Trip::detour);
+    let panel = floor.panel_of(index);
+    let detours = fleet.indexed().filter_map(|(at, shuttle)| {
+        let detour = shuttle.trip().and_then(Trip::detour);
         detour.filter(|to| to.panel == panel).map(|to| (at, to))
     });
     let moved = detours.collect();
-    let (steps, looks) = (Vec::new(), LOOKS_MAX);
-    let mut search = Search { floor, fleet, order, moved, steps, most: 0, looks, cut: false };
-    for most in 1..=order.steps {
-        (search.most, search.cut) = (most, false);
-        if search.solve(&[Task::Leave(who, order.span)], 0) {
+    let (steps, expansions_left) = (Vec::new(), EXPANSIONS_MAX);
+    let mut search = Search {
+        floor,
+        fleet,
+        order,
+        moved,
+        steps,
+        depth_max: 0,
+        expansions_left,
+        is_cut_off: false,
+    };
+    for depth_max in 1..=order.steps {
+        (search.depth_max, search.is_cut_off) = (depth_max, false);
+        if search.solve(&[Task::Leave(index, order.span)], 0) {
             return Some(search.steps);
         }
-        if !search.cut {
+        if !search.is_cut_off {
             break;
         }
     }
@@ -119,7 +128,7 @@ impl Search<'_> {
         match *task {
             Task::Step(step) => {
                 let stays = |holder: &Holder| match holder {
-                    Holder::Shuttle(who) => !self.leaves_by_itself(ShuttleIndex::new(*who)),
+                    Holder::Shuttle(index) => !self.leaves_by_itself(ShuttleIndex::new(*index)),
                     Holder::Rail => true,
                 };
                 if self.inside(step.needs, step.shuttle).iter().any(stays) {
@@ -134,29 +143,29 @@ impl Search<'_> {
                 }
                 done
             }
-            Task::Leave(who, span) => self.leave(who, span, rest, due),
+            Task::Leave(index, span) => self.leave(index, span, rest, due),
         }
     }
 
-    fn leave(&mut self, who: ShuttleIndex, span: Span, rest: &[Task], due: usize) -> bool {
-        let at = self.position(who);
-        if self.leaves_by_itself(who) || !self.fleet.traffic().footprint(at).overlaps(&span) {
+    fn leave(&mut self, index: ShuttleIndex, span: Span, rest: &[Task], due: usize) -> bool {
+        let at = self.position(index);
+        if self.leaves_by_itself(index) || !self.fleet.traffic().footprint(at).overlaps(&span) {
             return self.solve(rest, due);
         }
-        let comes_later = |task: &Task| matches!(task, Task::Step(step) if step.shuttle == who);
-        if !self.is_movable(who) || rest.iter().any(comes_later) || self.looks == 0 {
+        let comes_later = |task: &Task| matches!(task, Task::Step(step) if step.shuttle == index);
+        if !self.is_movable(index) || rest.iter().any(comes_later) || self.expansions_left == 0 {
             return false;
         }
-        if self.steps.len() + due >= self.most {
-            self.cut = true;
+        if self.steps.len() + due >= self.depth_max {
+            self.is_cut_off = true;
             return false;
         }
-        self.looks -= 1;
+        self.expansions_left -= 1;
         let mut ways: Vec<_> = self
-            .ways_out(who, at, span)
+            .ways_out(index, at, span)
             .into_iter()
             .filter(|way| self.is_open(way))
-            .map(|way| (self.inside(way.needs, who), way))
+            .map(|way| (self.inside(way.needs, index), way))
             .collect();
         ways.sort_by_key(|(inside, _)| inside.len());
         ways.into_iter().any(|(inside, way)| {
@@ -180,38 +189,38 @@ impl Search<'_> {
     }
 
     /// Whether a shuttle is working for itself and goes on when it is done.
-    fn leaves_by_itself(&self, who: ShuttleIndex) -> bool {
-        let trip = self.fleet.get(who).trip();
+    fn leaves_by_itself(&self, index: ShuttleIndex) -> bool {
+        let trip = self.fleet.get(index).trip();
         trip.is_some_and(|trip| trip.current().is_some() && trip.detour().is_none())
     }
 
-    fn is_movable(&self, who: ShuttleIndex) -> bool {
-        let shuttle = self.fleet.get(who);
+    fn is_movable(&self, index: ShuttleIndex) -> bool {
+        let shuttle = self.fleet.get(index);
         let order = (self.order.rank, self.order.shuttle.get());
         // A shuttle that only makes way has no rank of its own.
         let trip = shuttle.trip().filter(|trip| trip.has_purpose());
-        let ranks_higher = trip.is_some_and(|trip| (trip.rank(), who.get()) > order);
-        !shuttle.is_broken() && who != self.order.shuttle && !ranks_higher
+        let ranks_higher = trip.is_some_and(|trip| (trip.rank(), index.get()) > order);
+        !shuttle.is_broken() && index != self.order.shuttle && !ranks_higher
     }
 
-    fn position(&self, who: ShuttleIndex) -> Position {
-        let moved = self.moved.iter().rfind(|(shuttle, _)| *shuttle == who);
-        moved.map_or_else(|| self.fleet.get(who).at(), |(_, to)| *to)
+    fn position(&self, index: ShuttleIndex) -> Position {
+        let moved = self.moved.iter().rfind(|(shuttle, _)| *shuttle == index);
+        moved.map_or_else(|| self.fleet.get(index).at(), |(_, to)| *to)
     }
 
     /// Returns what holds a span after the steps so far.
-    fn inside(&self, span: Span, me: ShuttleIndex) -> Vec<Holder> {
+    fn inside(&self, span: Span, requester: ShuttleIndex) -> Vec<Holder> {
         let has_moved = |holder: &Holder| {
             let mut moved = self.moved.iter();
             moved.any(|(shuttle, _)| *holder == Holder::Shuttle(shuttle.get()))
         };
         let traffic = self.fleet.traffic();
         let mut inside: Vec<_> =
-            traffic.holders(span, me.get()).filter(|holder| !has_moved(holder)).collect();
+            traffic.holders(span, requester.get()).filter(|holder| !has_moved(holder)).collect();
         for (shuttle, _) in &self.moved {
             let holder = Holder::Shuttle(shuttle.get());
             let there = traffic.footprint(self.position(*shuttle)).overlaps(&span);
-            if *shuttle != me && there && !inside.contains(&holder) {
+            if *shuttle != requester && there && !inside.contains(&holder) {
                 inside.push(holder);
             }
         }

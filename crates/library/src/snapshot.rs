@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::controller::Library;
 use crate::drive::Bay;
-use crate::shelf::Platter;
+use crate::platter_table::Platter;
 use crate::{Action, DriveSlot, PanelIndex, Place, RailPosition, ShelfIndex};
 
 /// Where everything is and what it is doing.

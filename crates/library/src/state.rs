@@ -39,7 +39,7 @@ pub(crate) enum Job {
 
 /// A waiting read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingRead {
     pub(crate) age: Age,
     pub(crate) at: Instant,
     pub(crate) request: RequestId,
@@ -97,7 +97,7 @@ pub(crate) struct Errand {
 
 /// One leg of a trip, from a position to a goal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Travel {
+pub(crate) struct TripLeg {
     pub(crate) from: Position,
     pub(crate) started: Instant,
     /// Steps made, to distinguish a leg without any from the others.

@@ -2,7 +2,7 @@
 //! `world.rs` simulates the real machines, which reject impossible commands.
 
 mod batteries;
-mod canaries;
+mod corruptions;
 mod faults;
 mod floor;
 mod limits;

@@ -50,7 +50,7 @@ struct Claim {
 }
 
 impl Claim {
-    const fn order(&self) -> (u64, u16) {
+    const fn priority(&self) -> (u64, u16) {
         (self.rank, self.shuttle)
     }
 }
@@ -134,68 +134,73 @@ impl Traffic {
     /// Takes a span, which must be free.
     pub(crate) fn take(&mut self, shuttle: u16, span: Span) {
         let lane = &mut self.lanes[usize::from(span.lane)];
-        let me = Holder::Shuttle(shuttle);
+        let requester = Holder::Shuttle(shuttle);
         // A rail may break under a shuttle.
-        let clear = lane.iter().all(|&(who, from, to)| {
-            who == me || who == Holder::Rail || span.to <= from || to <= span.from
+        let clear = lane.iter().all(|&(holder, from, to)| {
+            holder == requester || holder == Holder::Rail || span.to <= from || to <= span.from
         });
         assert!(clear, "shuttle {shuttle} would run into another at {span:?}");
-        match lane.iter_mut().find(|(who, ..)| *who == me) {
-            Some(hold) => *hold = (me, span.from, span.to),
-            None => lane.push((me, span.from, span.to)),
+        match lane.iter_mut().find(|(holder, ..)| *holder == requester) {
+            Some(hold) => *hold = (requester, span.from, span.to),
+            None => lane.push((requester, span.from, span.to)),
         }
     }
 
     /// Releases what a shuttle holds of a lane.
     pub(crate) fn leave(&mut self, shuttle: u16, lane: u16) {
         let lane = &mut self.lanes[usize::from(lane)];
-        let hold = lane.iter().position(|(who, ..)| *who == Holder::Shuttle(shuttle));
+        let hold = lane.iter().position(|(holder, ..)| *holder == Holder::Shuttle(shuttle));
         lane.swap_remove(hold.expect("a shuttle leaves a lane it was on"));
     }
 
     /// Returns the spans that a shuttle holds, on one lane or two.
     pub(crate) fn held_by(&self, shuttle: u16) -> impl Iterator<Item = Span> + '_ {
         (0..).zip(&self.lanes).flat_map(move |(lane, holds)| {
-            let mine = holds.iter().filter(move |(who, ..)| *who == Holder::Shuttle(shuttle));
+            let mine = holds.iter().filter(move |(holder, ..)| *holder == Holder::Shuttle(shuttle));
             mine.map(move |&(_, from, to)| Span { lane, from, to })
         })
     }
 
     /// Returns the others that hold part of a span.
-    pub(crate) fn holders(&self, span: Span, me: u16) -> impl Iterator<Item = Holder> + '_ {
+    pub(crate) fn holders(&self, span: Span, requester: u16) -> impl Iterator<Item = Holder> + '_ {
         let holds = self.lanes[usize::from(span.lane)].iter();
         let inside = holds.filter(move |(_, from, to)| *from < span.to && span.from < *to);
-        inside.map(|(who, ..)| *who).filter(move |who| *who != Holder::Shuttle(me))
+        inside
+            .map(|(holder, ..)| *holder)
+            .filter(move |holder| *holder != Holder::Shuttle(requester))
     }
 
     /// Returns the shuttles that rank higher and claim part of a span.
-    pub(crate) fn claimants(
+    pub(crate) fn higher_claimants(
         &self,
         span: Span,
-        me: u16,
+        requester: u16,
         rank: u64,
     ) -> impl Iterator<Item = u16> + '_ {
         let claims = self.claims.iter();
-        let above = claims.filter(move |claim| claim.shuttle != me && claim.order() > (rank, me));
+        let above = claims.filter(move |claim| {
+            claim.shuttle != requester && claim.priority() > (rank, requester)
+        });
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
     /// Whether another shuttle claims part of a span with the same or a higher rank.
-    pub(crate) fn is_claimed(&self, span: &Span, me: u16, order: (u64, u16)) -> bool {
-        let mut others = self.claims.iter().filter(|claim| claim.shuttle != me);
-        others.any(|claim| claim.order() >= order && claim.span.overlaps(span))
+    pub(crate) fn is_claimed(&self, span: &Span, requester: u16, priority: (u64, u16)) -> bool {
+        let mut other_claims = self.claims.iter().filter(|claim| claim.shuttle != requester);
+        other_claims.any(|claim| claim.priority() >= priority && claim.span.overlaps(span))
     }
 
     /// Returns the other shuttles that claim part of a span, whatever their rank.
-    pub(crate) fn wishers(&self, span: Span, me: u16) -> impl Iterator<Item = u16> + '_ {
-        let others = self.claims.iter().filter(move |claim| claim.shuttle != me);
-        others.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
+    pub(crate) fn claimants(&self, span: Span, requester: u16) -> impl Iterator<Item = u16> + '_ {
+        let other_claims = self.claims.iter().filter(move |claim| claim.shuttle != requester);
+        other_claims.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
     /// Whether a shuttle may take a span now.
-    pub(crate) fn is_free(&self, span: Span, me: u16, rank: u64) -> bool {
-        self.holders(span, me).next().is_none()
-            && (self.claims.is_empty() || self.claimants(span, me, rank).next().is_none())
+    pub(crate) fn is_free(&self, span: Span, requester: u16, rank: u64) -> bool {
+        self.holders(span, requester).next().is_none()
+            && (self.claims.is_empty()
+                || self.higher_claimants(span, requester, rank).next().is_none())
     }
 
     pub(crate) fn claim(&mut self, shuttle: u16, rank: u64, span: Span) {
@@ -259,7 +264,7 @@ impl Traffic {
     /// and `may_stray`; otherwise as far along the rails as is free, if that is worth a start.
     pub(crate) fn next_step(
         &self,
-        me: u16,
+        requester: u16,
         rank: u64,
         at: Position,
         goal: Position,
@@ -269,30 +274,30 @@ impl Traffic {
             return Step::Arrived;
         }
         if self.is_damaged() {
-            return self.next_step_around(me, rank, at, goal);
+            return self.next_step_around(requester, rank, at, goal);
         }
         let up_or_down = next_shelf(at.shelf, goal.shelf);
         let mut blocked = None;
         if at.rail != goal.rail {
             let sweep = self.sweep(at, goal.rail);
-            if self.is_free(sweep, me, rank) {
+            if self.is_free(sweep, requester, rank) {
                 return Step::Move { to: goal.rail };
             }
             blocked = Some(sweep);
         }
         if let Some(shelf) = up_or_down {
             let span = self.footprint(Position { shelf, ..at });
-            if self.is_free(span, me, rank) {
+            if self.is_free(span, requester, rank) {
                 return Step::Crab { to: shelf };
             }
             blocked = blocked.or(Some(span));
         }
         let Some(span) = blocked else { return Step::Arrived };
         if at.rail != goal.rail {
-            if may_stray && let Some(to) = self.free_shelf_beside(me, rank, at, goal) {
+            if may_stray && let Some(to) = self.free_shelf_beside(requester, rank, at, goal) {
                 return Step::Crab { to };
             }
-            if let Some(to) = self.part_way(me, rank, at, goal) {
+            if let Some(to) = self.part_way(requester, rank, at, goal) {
                 return Step::Move { to };
             }
         }
@@ -302,7 +307,7 @@ impl Traffic {
     /// Returns the shelf above or below along which the whole way is free.
     fn free_shelf_beside(
         &self,
-        me: u16,
+        requester: u16,
         rank: u64,
         at: Position,
         goal: Position,
@@ -312,18 +317,26 @@ impl Traffic {
         let beside = [above, shelf.checked_sub(1)].into_iter().flatten();
         beside.map(ShelfIndex::new).find(|shelf| {
             let there = Position { shelf: *shelf, ..at };
-            self.is_free(self.sweep(there, goal.rail), me, rank)
+            self.is_free(self.sweep(there, goal.rail), requester, rank)
         })
     }
 
     /// Returns how far along the rails the way is free, if that is far enough.
-    fn part_way(&self, me: u16, rank: u64, at: Position, goal: Position) -> Option<RailPosition> {
+    fn part_way(
+        &self,
+        requester: u16,
+        rank: u64,
+        at: Position,
+        goal: Position,
+    ) -> Option<RailPosition> {
         let sweep = self.sweep(at, goal.rail);
         let holds = self.lanes[usize::from(sweep.lane)].iter();
-        let taken = holds.filter(|(who, ..)| *who != Holder::Shuttle(me));
+        let taken = holds.filter(|(holder, ..)| *holder != Holder::Shuttle(requester));
         let taken = taken.map(|&(_, from, to)| (from, to));
-        let above =
-            self.claims.iter().filter(|claim| claim.shuttle != me && claim.order() > (rank, me));
+        let above = self
+            .claims
+            .iter()
+            .filter(|claim| claim.shuttle != requester && claim.priority() > (rank, requester));
         let claimed = above.filter(|claim| claim.span.lane == sweep.lane);
         let claimed = claimed.map(|claim| (claim.span.from, claim.span.to));
         let inside = taken.chain(claimed).filter(|(from, to)| *from < sweep.to && sweep.from < *to);
@@ -339,7 +352,7 @@ impl Traffic {
         (forward && here.abs_diff(to) >= PART_WAY_MIN_UM).then(|| RailPosition::new(to))
     }
 
-    fn next_step_around(&self, me: u16, rank: u64, at: Position, goal: Position) -> Step {
+    fn next_step_around(&self, requester: u16, rank: u64, at: Position, goal: Position) -> Step {
         let Some(shelf) = self.shelf_around(at, goal) else { return Step::Cut };
         let (span, step) = if at.rail != goal.rail && at.shelf == shelf {
             (self.sweep(at, goal.rail), Step::Move { to: goal.rail })
@@ -348,7 +361,7 @@ impl Traffic {
             let Some(to) = next_shelf(at.shelf, toward) else { return Step::Arrived };
             (self.footprint(Position { shelf: to, ..at }), Step::Crab { to })
         };
-        if self.is_free(span, me, rank) { step } else { Step::Blocked(span) }
+        if self.is_free(span, requester, rank) { step } else { Step::Blocked(span) }
     }
 
     /// Returns the shelf along which `goal` is reached with the fewest crabs, if there is one.
@@ -357,8 +370,8 @@ impl Traffic {
         let open = |shelf: &u16| {
             let here = Position { shelf: ShelfIndex::new(*shelf), ..at };
             !self.is_barred(&self.sweep(here, goal.rail))
-                && self.column_open(at, *shelf)
-                && self.column_open(goal, *shelf)
+                && self.is_column_open(at, *shelf)
+                && self.is_column_open(goal, *shelf)
         };
         let shelves = (0..self.shelves).filter(open);
         shelves.min_by_key(|shelf| crabs(*shelf)).map(ShelfIndex::new)
@@ -366,7 +379,7 @@ impl Traffic {
 
     /// Whether nothing broken is between a position and a shelf above or below it. Damage at the
     /// position itself does not count: a shuttle stands there.
-    fn column_open(&self, at: Position, shelf: u16) -> bool {
+    fn is_column_open(&self, at: Position, shelf: u16) -> bool {
         let (low, high) = (at.shelf.get().min(shelf), at.shelf.get().max(shelf));
         (low..=high).filter(|between| *between != at.shelf.get()).all(|between| {
             let between = Position { shelf: ShelfIndex::new(between), ..at };
@@ -383,11 +396,11 @@ impl Traffic {
     /// Asserts that no two holds of a lane overlap.
     pub(crate) fn check(&self) {
         for (lane, holds) in self.lanes.iter().enumerate() {
-            for (index, (who, from, to)) in holds.iter().enumerate() {
+            for (index, (holder, from, to)) in holds.iter().enumerate() {
                 for (other, other_from, other_to) in &holds[index + 1..] {
                     let apart = to <= other_from || other_to <= from;
-                    let broken = *who == Holder::Rail || *other == Holder::Rail;
-                    assert!(apart || broken, "{who:?} and {other:?} meet on lane {lane}");
+                    let broken = *holder == Holder::Rail || *other == Holder::Rail;
+                    assert!(apart || broken, "{holder:?} and {other:?} meet on lane {lane}");
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::controller::Library;
 use crate::floor::Position;
 use crate::limits::STRAYS_MAX;
 use crate::sequence::Actor;
-use crate::shuttles::storage_slot;
+use crate::shuttle_dispatch::storage_slot;
 use crate::state::{Errand, TripKind};
 use crate::traffic::{MAKING_WAY, Step};
 use crate::{Action, CommandId, Destination, Fault, Movement, Output, RailPosition, Source};
@@ -58,7 +58,7 @@ impl Library {
             let stray = detour.is_none() && trip.travel().strayed < STRAYS_MAX;
             let action = match self.fleet.traffic().next_step(number, rank, at, goal, stray) {
                 Step::Arrived if detour.is_some() => {
-                    if !self.end_detour(index) || self.lets_others_go_first(index) {
+                    if !self.end_detour(index) || self.yield_to_blocked(index) {
                         return true;
                     }
                     continue;
@@ -99,13 +99,13 @@ impl Library {
             return true;
         }
         self.end_trip(index);
-        self.note_shuttle(index);
+        self.mark_shuttle(index);
         false
     }
 
     /// Lets blocked shuttles take what they need first, by rank, after a detour; otherwise this
     /// shuttle would take the place again that it just left. Returns `false` if none waits.
-    fn lets_others_go_first(&mut self, index: ShuttleIndex) -> bool {
+    fn yield_to_blocked(&mut self, index: ShuttleIndex) -> bool {
         if self.fleet.blocked().is_empty() {
             return false;
         }
@@ -170,22 +170,22 @@ impl Library {
         self.end_trip(index);
         self.release(errand);
         if self.fleet.get(index).cargo().is_none() {
-            self.let_go(errand.platter);
+            self.release_claim(errand.platter);
         }
-        self.note_shuttle(index);
+        self.mark_shuttle(index);
     }
 
     /// Abandons a trip whose goal broken machines cut off. The cargo stays in the picker.
     fn abandon(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let trip = self.end_trip(index);
         let cargo = self.fleet.get(index).cargo();
-        self.note_shuttle(index);
+        self.mark_shuttle(index);
         let Some(errand) = trip.and_then(|trip| trip.errand()) else { return };
         self.release(&errand);
         if cargo.is_some() {
             self.end_requests(errand.platter, Fault::Unreachable, out);
         } else {
-            self.let_go(errand.platter);
+            self.release_claim(errand.platter);
             if self.shelf.is_known(errand.platter) {
                 self.end_if_out_of_reach(errand.platter, out);
             }

@@ -21,7 +21,7 @@ use fulgurite_units::{DriveIndex, Duration, Instant, TrackIndex};
 use crate::controller::Library;
 use crate::drive::Drive;
 use crate::limits::{
-    CUSTOMER_SLOTS_MAX, INSIST_SHARE_PERCENT, PACE_LOOK, VERIFY_BEHIND_PERCENT,
+    CUSTOMER_SLOTS_MAX, PACE_CHECK_INTERVAL, VERIFY_BEHIND_PERCENT, VERIFY_ONLY_SHARE_PERCENT,
     VERIFY_RESERVE_PERCENT, VERIFY_TOO_LATE_PERCENT,
 };
 use crate::state::{Age, Place, PlatterKey, Stage};
@@ -36,50 +36,50 @@ struct Candidate {
     age: Age,
     drive: DriveIndex,
     /// Time until its drive must do nothing else.
-    until_start: Duration,
+    slack: Duration,
     /// Whether it can be verified in time if the drive does nothing else.
-    can_be_held: bool,
+    can_meet_deadline: bool,
 }
 
 impl Library {
     /// Notes that a new platter came or went, which changes the pace.
-    pub(crate) const fn note_pace(&mut self) {
-        self.pace.note();
+    pub(crate) const fn mark_pace_stale(&mut self) {
+        self.pace.mark_stale();
     }
 
     /// Notes a change of the pace if a platter that goes to, enters or leaves a drive is new:
     /// others have more or less room then.
-    pub(crate) fn pace_if_new(&mut self, key: PlatterKey) {
+    pub(crate) fn mark_pace_stale_if_new(&mut self, key: PlatterKey) {
         let stage = self.shelf.get(key).stage();
         if matches!(stage, Stage::Unverified { .. } | Stage::Checked { .. }) {
-            self.pace.note();
+            self.pace.mark_stale();
         }
     }
 
     /// Returns when the pace is recomputed next, if time can change it.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
-        let is_due = self.pace.is_due() && self.holds_bound();
+    pub(crate) fn next_pace_update(&self) -> Option<Instant> {
+        let is_due = self.pace.is_due() && self.has_verify_deadline();
         if is_due { Some(self.sequence.now()) } else { self.pace.next() }
     }
 
     /// Recomputes the pace when that is due.
-    pub(crate) fn look_at_pace(&mut self) {
-        if self.next_look().is_none_or(|at| at > self.sequence.now()) {
+    pub(crate) fn update_pace(&mut self) {
+        if self.next_pace_update().is_none_or(|at| at > self.sequence.now()) {
             return;
         }
-        self.pace.look(self.sequence.now());
+        self.pace.begin_update(self.sequence.now());
         for panel in (0..self.shape().panels).map(PanelIndex::new) {
             let is_freed = self.keep_slots(panel);
-            if is_freed || self.do_new_platters_wait(panel) {
-                self.note_panel_groups(panel);
+            if is_freed || self.has_new_platters_waiting(panel) {
+                self.mark_panel_groups(panel);
             }
-            self.choose_insisting(panel);
+            self.choose_verify_only(panel);
         }
     }
 
     /// Marks the groups of a panel.
-    pub(crate) fn note_panel_groups(&mut self, panel: PanelIndex) {
-        self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
+    pub(crate) fn mark_panel_groups(&mut self, panel: PanelIndex) {
+        self.partitions.groups_of_panel(panel).for_each(|group| self.dirty.group(group));
     }
 
     /// Returns the drives of a panel.
@@ -90,8 +90,8 @@ impl Library {
 
     /// Whether new platters of a panel wait outside the drives, under a policy by which they come
     /// before customers.
-    pub(crate) fn do_new_platters_wait(&self, panel: PanelIndex) -> bool {
-        self.holds_bound() && self.arrivals.waiting(panel) > 0
+    pub(crate) fn has_new_platters_waiting(&self, panel: PanelIndex) -> bool {
+        self.has_verify_deadline() && self.arrivals.waiting(panel) > 0
     }
 
     /// Keeps as many second slots from customers as new platters wait: those kept already, then
@@ -103,51 +103,51 @@ impl Library {
         let mut free: Vec<(bool, Duration, DriveIndex)> = Vec::new();
         for index in self.drives_of(panel) {
             let drive = self.drives.get(index);
-            if !drive.is_broken() && !self.holds_new(drive) {
-                let groups = self.partitions.of_drive(index).iter();
+            if !drive.is_broken() && !self.has_new_platter(drive) {
+                let groups = self.partitions.groups_of_drive(index).iter();
                 let wait = groups.map(|group| self.longest_wait(*group)).max();
-                free.push((!drive.is_kept(), wait.unwrap_or(Duration::ZERO), index));
+                free.push((!drive.is_slot_kept(), wait.unwrap_or(Duration::ZERO), index));
             }
         }
         free.sort_unstable();
         let mut is_freed = false;
         for (.., index) in free {
-            let keep = missing > 0;
+            let keep_slot = missing > 0;
             missing = missing.saturating_sub(1);
-            is_freed |= self.drives.get_mut(index).keep(keep) && !keep;
+            is_freed |= self.drives.get_mut(index).keep_slot(keep_slot) && !keep_slot;
         }
         is_freed
     }
 
     /// Chooses the drives that insist on verifying, and sets when that changes by time alone.
-    fn choose_insisting(&mut self, panel: PanelIndex) {
+    fn choose_verify_only(&mut self, panel: PanelIndex) {
         let drives = self.drives_of(panel);
         let mut candidates: Vec<Candidate> =
             drives.iter().filter_map(|drive| self.candidate(*drive)).collect();
         candidates.sort_unstable();
-        let due = candidates.iter().filter(|c| c.until_start == Duration::ZERO && c.can_be_held);
-        let most = self.insisting_max(panel, drives.len());
-        let insisting: Vec<DriveIndex> = due.take(most).map(|c| c.drive).collect();
+        let due = candidates.iter().filter(|c| c.slack == Duration::ZERO && c.can_meet_deadline);
+        let most = self.verify_only_max(panel, drives.len());
+        let verify_only: Vec<DriveIndex> = due.take(most).map(|c| c.drive).collect();
         for index in drives {
-            let insists = insisting.contains(&index);
-            if self.drives.get_mut(index).insist(insists) != insists {
+            let is_verify_only = verify_only.contains(&index);
+            if self.drives.get_mut(index).set_verify_only(is_verify_only) != is_verify_only {
                 self.dirty.drive(index);
-                self.note_drive_groups(index);
+                self.mark_drive_groups(index);
             }
         }
-        let next = candidates.iter().filter(|c| c.can_be_held).map(|c| c.until_start).min();
-        let next = next.map(|wait| self.sequence.now() + wait.max(PACE_LOOK));
-        self.pace.wake(next);
+        let next = candidates.iter().filter(|c| c.can_meet_deadline).map(|c| c.slack).min();
+        let next = next.map(|wait| self.sequence.now() + wait.max(PACE_CHECK_INTERVAL));
+        self.pace.schedule_update(next);
     }
 
     /// Returns how many drives of a panel may insist: none if it does not keep up, nor its only
     /// one.
-    fn insisting_max(&self, panel: PanelIndex, drives: usize) -> usize {
+    fn verify_only_max(&self, panel: PanelIndex, drives: usize) -> usize {
         let waiting = self.arrivals.waiting(panel);
         if waiting * 100 >= drives * VERIFY_BEHIND_PERCENT {
             return 0;
         }
-        drives * INSIST_SHARE_PERCENT / 100
+        drives * VERIFY_ONLY_SHARE_PERCENT / 100
     }
 
     /// Returns the timing of the new platter in a drive, if there is one to verify.
@@ -160,12 +160,12 @@ impl Library {
         let left = self.due(age, key).since(self.sequence.now()).as_nanos();
         let reserve = within / 100 * VERIFY_RESERVE_PERCENT;
         let too_late = within / 100 * VERIFY_TOO_LATE_PERCENT;
-        let until_start = left.saturating_sub(takes.saturating_add(reserve));
+        let slack = left.saturating_sub(takes.saturating_add(reserve));
         Some(Candidate {
             age,
             drive: index,
-            until_start: Duration::from_nanos(until_start),
-            can_be_held: takes <= left.saturating_add(too_late),
+            slack: Duration::from_nanos(slack),
+            can_meet_deadline: takes <= left.saturating_add(too_late),
         })
     }
 
@@ -181,7 +181,7 @@ impl Library {
 
     /// Whether there is a bound to meet: a policy that never gives second slots to customers keeps
     /// them for verification anyway, and that is all the paper's does for it.
-    pub(crate) const fn holds_bound(&self) -> bool {
+    pub(crate) const fn has_verify_deadline(&self) -> bool {
         self.policy.customer_slots == CUSTOMER_SLOTS_MAX
     }
 
@@ -200,13 +200,13 @@ impl Library {
 
     /// Whether the second slot of a drive is a new platter's: it is on its way, or inside until
     /// `Store` gives it a slot.
-    pub(crate) fn holds_new(&self, drive: &Drive) -> bool {
+    pub(crate) fn has_new_platter(&self, drive: &Drive) -> bool {
         let bay = drive.bay(DriveSlot::Second);
         let inside = bay.platter().map(|key| self.shelf.get(key).stage());
         if matches!(inside, Some(Stage::Unverified { .. } | Stage::Checked { .. })) {
             return true;
         }
-        let errand = bay.reserved().and_then(|by| self.fleet.get(by).errand());
+        let errand = bay.reserved().and_then(|shuttle| self.fleet.get(shuttle).errand());
         let platter = errand.map(|errand| errand.platter);
         platter.is_some_and(|key| matches!(self.shelf.get(key).stage(), Stage::Unverified { .. }))
     }

@@ -42,7 +42,7 @@ impl Zones {
     }
 
     /// Records whether a platter may have been passed over because it was obscured.
-    pub(crate) const fn note_passed_over(&mut self, passed_over: bool) {
+    pub(crate) const fn record_passed_over(&mut self, passed_over: bool) {
         self.passed_over |= passed_over;
     }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fulgurite_client::remote::RemoteArgs;
-use fulgurite_terminal::Work;
+use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::output::Output;
 
 use crate::{cat, copy, get, ls, put, restore, rm, status, sync};
@@ -38,7 +38,7 @@ pub enum ObjectCommand {
 
 impl ObjectCommand {
     /// Whether the command does its work even if no one reads its output.
-    pub const fn outlives_reader(&self) -> bool {
+    pub const fn ignores_broken_pipe(&self) -> bool {
         !matches!(self, Self::Cat(_) | Self::Ls(_) | Self::Status(_))
     }
 }
@@ -53,7 +53,7 @@ pub struct WithRemote<A: Args> {
 }
 
 /// Runs a command on objects.
-pub fn object<'a>(command: &'a ObjectCommand, out: &'a Output) -> Work<'a> {
+pub fn object<'a>(command: &'a ObjectCommand, out: &'a Output) -> CommandFuture<'a> {
     match command {
         ObjectCommand::Put(args) => Box::pin(put::put(&args.own, &args.remote, out)),
         ObjectCommand::Get(args) => Box::pin(get::get(&args.own, &args.remote, out)),

@@ -11,14 +11,14 @@ use std::time::Instant;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_client::s3::{Client, CopySource, ListedObject};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{self, Output, counted};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{self, Output, pluralize};
 use fulgurite_terminal::progress::bytes_bar;
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::cat::explain_archived;
-use super::{ADD_RECURSIVE, Failures, for_each, list_all, must_exist, parse_transfers};
+use super::{ADD_RECURSIVE, Failures, for_each, list_all, parse_transfers, require_object};
 use crate::limits;
 
 /// Flags of `cp` and `mv`.
@@ -50,7 +50,7 @@ enum Verb {
 }
 
 impl Verb {
-    const fn done(self) -> &'static str {
+    const fn past_participle(self) -> &'static str {
         match self {
             Self::Copy => "copied",
             Self::Move => "moved",
@@ -86,7 +86,8 @@ async fn run(verb: Verb, args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> 
         let mut objects = list_all(&client, &from.bucket, &from.folder_prefix()).await?;
         if objects.is_empty() && !from.key.is_empty() {
             // The folder may be a single object.
-            objects.push(must_exist(&client, from, ADD_RECURSIVE).await?.into_listed(&from.key));
+            objects
+                .push(require_object(&client, from, ADD_RECURSIVE).await?.into_listed(&from.key));
             plan_one(objects.remove(0), to)
         } else {
             plan_folder(objects, from, to)
@@ -94,9 +95,9 @@ async fn run(verb: Verb, args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> 
     } else {
         if from.key.is_empty() {
             let message = format!("{from} is a bucket: add --recursive");
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
-        plan_one(must_exist(&client, from, ADD_RECURSIVE).await?.into_listed(&from.key), to)
+        plan_one(require_object(&client, from, ADD_RECURSIVE).await?.into_listed(&from.key), to)
     };
     if from.bucket == to.bucket {
         check_apart(verb, &planned, args.storage_class.is_some())?;
@@ -104,7 +105,7 @@ async fn run(verb: Verb, args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> 
     let started = Instant::now();
     let bar = bytes_bar("copy", planned.iter().map(|p| p.from.bytes).sum(), out.is_json());
     let (mut objects, mut bytes, mut failures) = (0, 0, Failures::default());
-    let work = |item| one(verb, &client, args, item, &bar);
+    let work = |item| copy_with_progress(verb, &client, args, item, &bar);
     for_each(&planned, args.transfers, work, |(item, result)| {
         match result {
             Ok(etag) => {
@@ -126,12 +127,16 @@ async fn run(verb: Verb, args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> 
         "type": "summary", "objects": objects, "bytes": bytes, "seconds": seconds,
         "failed": failures.count(),
     }))?;
-    let (count, took) = (counted(objects, "object"), output::seconds(seconds));
-    out.text(format_args!("{} {count}, {} in {took}", verb.done(), output::bytes(bytes)))?;
-    failures.into_result(verb.done(), objects)
+    let (count, took) = (pluralize(objects, "object"), output::seconds(seconds));
+    out.text(format_args!(
+        "{} {count}, {} in {took}",
+        verb.past_participle(),
+        output::bytes(bytes)
+    ))?;
+    failures.into_result(verb.past_participle(), objects)
 }
 
-async fn one<'p>(
+async fn copy_with_progress<'p>(
     verb: Verb,
     client: &Client,
     args: &CopyArgs,
@@ -164,13 +169,13 @@ async fn copy_one(
     if copy.bytes != from.bytes {
         let message =
             format!("the copy has {} bytes and not {}: the source stays", copy.bytes, from.bytes);
-        return Err(Coded::new(Exit::Corrupt, message).into());
+        return Err(ExitError::new(Exit::Corrupt, message).into());
     }
     // Between this check and the deletion the source may still be overwritten: S3 cannot exclude
     // that.
     if client.head(bucket, &from.key).await?.etag != from.etag {
         let message = "the source was overwritten while it was copied: it stays";
-        return Err(Coded::new(Exit::Failure, message).into());
+        return Err(ExitError::new(Exit::Failure, message).into());
     }
     client.delete(bucket, &from.key).await?;
     Ok(etag)
@@ -214,15 +219,15 @@ fn check_apart(verb: Verb, planned: &[PlannedCopy], has_class: bool) -> anyhow::
         if !is_class_change && sources.contains(item.to.as_str()) {
             if item.to == item.from.key {
                 let message = format!("\"{}\" would become itself", item.to);
-                return Err(Coded::new(Exit::Usage, message).into());
+                return Err(ExitError::new(Exit::Usage, message).into());
             }
             let message = format!(
                 "\"{}\" would be overwritten by the copy of \"{}\" and is to be {} itself",
                 item.to,
                 item.from.key,
-                verb.done()
+                verb.past_participle()
             );
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
     }
     Ok(())

@@ -11,15 +11,15 @@ use std::time::Instant;
 use fulgurite_client::names::{S3Url, path_of};
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_client::s3::{Client, ListedObject, S3ErrorKind};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, counted, note};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, note, pluralize};
 use fulgurite_terminal::progress::bytes_bar;
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::cat::{explain_archived, print_object};
 use super::{
-    Failures, add_restore_states, for_each, list_all, missing, parse_transfers, show_rate,
+    Failures, add_restore_states, for_each, list_all, not_found, parse_transfers, show_rate,
 };
 use crate::limits;
 
@@ -102,10 +102,10 @@ pub(crate) async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> an
         let message = format!(
             "{} of {} archived; first run: fulgurite restore {recursive}--wait {}",
             summary.archived,
-            counted(objects.len() as u64, "object"),
+            pluralize(objects.len() as u64, "object"),
             args.url
         );
-        return Err(Coded::new(Exit::Archived, message).into());
+        return Err(ExitError::new(Exit::Archived, message).into());
     }
     Ok(())
 }
@@ -135,13 +135,13 @@ async fn get_as(
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         let shown = path.display();
         let message = format!("\"{shown}\" is no regular file; fulgurite cat {url} > {shown}");
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     let bar = bytes_bar("get", object.bytes, out.is_json());
     let started = Instant::now();
-    let got = client.get_file(&url.bucket, &url.key, path, &|bytes| bar.inc(bytes)).await;
+    let result = client.get_file(&url.bucket, &url.key, path, &|bytes| bar.inc(bytes)).await;
     bar.finish_and_clear();
-    let head = got.map_err(|error| explain_archived(error, url))?;
+    let head = result.map_err(|error| explain_archived(error, url))?;
     out.json(&json!({
         "type": "object", "key": url.key, "path": path.to_string_lossy(), "bytes": head.bytes,
     }))?;
@@ -161,7 +161,7 @@ async fn find(client: &Client, url: &S3Url) -> anyhow::Result<Vec<ListedObject>>
     let mut objects = list_all(client, &url.bucket, &url.folder_prefix()).await?;
     add_restore_states(client, &url.bucket, &mut objects).await?;
     if objects.is_empty() && !url.key.is_empty() {
-        return Err(missing(url));
+        return Err(not_found(url));
     }
     Ok(objects)
 }
@@ -171,7 +171,7 @@ pub(crate) async fn get_all(
     job: &GetJob<'_>,
     objects: &[ListedObject],
 ) -> anyhow::Result<(GetSummary, Failures)> {
-    let readable = |object: &&ListedObject| !object.needs_restore() || is_folder_mark(object);
+    let readable = |object: &&ListedObject| !object.needs_restore() || is_folder_marker(object);
     let bytes = objects.iter().filter(readable).map(|object| object.bytes).sum();
     let bar = bytes_bar("get", bytes, job.out.is_json());
     let started = Instant::now();
@@ -225,9 +225,9 @@ pub(super) async fn fetch(
     bar: &ProgressBar,
 ) -> anyhow::Result<PathBuf> {
     let relative = path_of(job.strip, &object.key)
-        .map_err(|error| Coded::new(Exit::Failure, error.to_string()))?;
+        .map_err(|error| ExitError::new(Exit::Failure, error.to_string()))?;
     let path = job.folder.join(&relative);
-    if is_folder_mark(object) {
+    if is_folder_marker(object) {
         make_folders(job.folder, &relative)?;
         return Ok(path);
     }
@@ -239,7 +239,7 @@ pub(super) async fn fetch(
 }
 
 /// Whether an object stands for a folder: it is empty, and its key ends in `/`.
-pub(super) fn is_folder_mark(object: &ListedObject) -> bool {
+pub(super) fn is_folder_marker(object: &ListedObject) -> bool {
     object.bytes == 0 && object.key.ends_with('/')
 }
 
@@ -254,7 +254,7 @@ fn make_folders(folder: &Path, relative: &Path) -> anyhow::Result<()> {
                 let is_folder = std::fs::symlink_metadata(&path)?.is_dir();
                 if !is_folder {
                     let message = format!("\"{}\" is in the way: not a folder", path.display());
-                    return Err(Coded::new(Exit::Failure, message).into());
+                    return Err(ExitError::new(Exit::Failure, message).into());
                 }
             }
             Err(error) => {

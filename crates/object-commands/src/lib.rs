@@ -28,5 +28,5 @@ pub use restore::{RestoreCounts, RestoreJob, RestoreTier};
 pub use steps::{get_all, list_all, put_all, restore_all, wait_for_restore};
 pub use transfers::Failures;
 
-use listing::{ADD_RECURSIVE, add_restore_states, list_covered, missing, must_exist};
+use listing::{ADD_RECURSIVE, add_restore_states, list_covered, not_found, require_object};
 use transfers::{for_each, parse_transfers, show_rate};

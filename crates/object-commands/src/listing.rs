@@ -6,8 +6,8 @@ use fulgurite_client::names::S3Url;
 use fulgurite_client::s3::{
     Client, ListScope, ListedObject, ObjectHead, S3Error, S3ErrorKind, is_archived_class,
 };
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::counted;
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::pluralize;
 
 use crate::limits;
 use crate::transfers::for_each;
@@ -45,14 +45,14 @@ pub(crate) async fn list_covered(
 pub(crate) const ADD_RECURSIVE: &str = "add --recursive to mean them all";
 
 /// Returns the error of a URL that matches nothing.
-pub(crate) fn missing(url: &S3Url) -> anyhow::Error {
+pub(crate) fn not_found(url: &S3Url) -> anyhow::Error {
     let bucket = &url.bucket;
     let message = format!("{url} does not exist; fulgurite ls s3://{bucket} shows what does");
-    Coded::new(Exit::NotFound, message).into()
+    ExitError::new(Exit::NotFound, message).into()
 }
 
 /// Checks that `url` is an object; if it is a folder instead, the error says what to do.
-pub(crate) async fn must_exist(
+pub(crate) async fn require_object(
     client: &Client,
     url: &S3Url,
     remedy: &'static str,
@@ -68,12 +68,12 @@ pub(crate) async fn must_exist(
     let page = client.list(scope, None).await?;
     if page.objects.is_empty() {
         tracing::debug!(%error, "there is neither an object nor a folder");
-        return Err(missing(url));
+        return Err(not_found(url));
     }
     let more = if page.next.is_some() { "more than " } else { "" };
-    let objects = counted(page.objects.len() as u64, "object");
+    let objects = pluralize(page.objects.len() as u64, "object");
     let message = format!("{url} is a folder of {more}{objects}: {remedy}");
-    Err(Coded::new(Exit::Usage, message).into())
+    Err(ExitError::new(Exit::Usage, message).into())
 }
 
 /// Adds the restore states that a server omits from its listings: one HEAD shows whether it does,

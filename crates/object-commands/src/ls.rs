@@ -3,7 +3,7 @@
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_client::s3::{Client, ListScope, ListedObject};
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, hint, note};
 use fulgurite_terminal::style::{self, Tone};
 use serde_json::json;
@@ -54,7 +54,7 @@ fn explain(url: &S3Url, objects: usize, prefixes: &[String], out: &Output) -> an
         if !url.key.is_empty() {
             let message =
                 format!("{url} does not exist; fulgurite ls s3://{bucket} shows what does");
-            return Err(Coded::new(Exit::NotFound, message).into());
+            return Err(ExitError::new(Exit::NotFound, message).into());
         }
         if !out.is_json() {
             note(hint(format_args!("s3://{bucket} is empty: fulgurite put FILE s3://{bucket}")));

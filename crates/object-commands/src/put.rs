@@ -12,9 +12,9 @@ use bytes::Bytes;
 use fulgurite_client::file_time::FileTime;
 use fulgurite_client::names::{self, S3Url, key_of};
 use fulgurite_client::remote::RemoteArgs;
-use fulgurite_client::s3::{Budget, Client, PutSource, Wanted};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, counted, note};
+use fulgurite_client::s3::{Budget, Client, ObjectProperties, PutSource};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, note, pluralize};
 use fulgurite_terminal::progress::{bytes_bar, stream_bar};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -89,7 +89,7 @@ pub(crate) async fn put(args: &PutArgs, remote: &RemoteArgs, out: &Output) -> an
     summary.skipped = skipped;
     show(&summary, failures.count(), out)?;
     if skipped > 0 {
-        note(format_args!("skipped {}: links and special files", counted(skipped, "entry")));
+        note(format_args!("skipped {}: links and special files", pluralize(skipped, "entry")));
     }
     failures.into_result("put", summary.objects)
 }
@@ -107,18 +107,18 @@ async fn put_input(client: &Client, args: &PutArgs, out: &Output) -> anyhow::Res
     let url = &args.url;
     if args.paths.len() > 1 {
         let message = "standard input (-) is one object: put it alone";
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     if url.key.is_empty() || url.key.ends_with('/') {
         let message = format!("standard input has no name: write s3://{}/KEY", url.bucket);
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     let bar = stream_bar("put", out.is_json());
     let started = Instant::now();
-    let wanted = Wanted { class: &args.storage_class, file_time: None };
+    let properties = ObjectProperties { class: &args.storage_class, file_time: None };
     let input = std::io::stdin();
     let put =
-        client.put_stream(&url.bucket, &url.key, input, wanted, &|bytes| bar.inc(bytes)).await;
+        client.put_stream(&url.bucket, &url.key, input, properties, &|bytes| bar.inc(bytes)).await;
     bar.finish_and_clear();
     let put = put?;
     out.json(&json!({
@@ -180,11 +180,11 @@ async fn put_one<'p>(
     budget: &Budget,
     bar: &ProgressBar,
 ) -> (&'p PlannedPut, anyhow::Result<String>) {
-    let wanted = Wanted { class: job.class, file_time: item.file_time };
+    let properties = ObjectProperties { class: job.class, file_time: item.file_time };
     let result = if item.is_folder {
-        job.client.put_bytes(job.bucket, &item.key, Bytes::new(), wanted).await
+        job.client.put_bytes(job.bucket, &item.key, Bytes::new(), properties).await
     } else {
-        let source = PutSource { path: &item.path, bytes: item.bytes, wanted };
+        let source = PutSource { path: &item.path, bytes: item.bytes, properties };
         job.client.put_file(job.bucket, &item.key, source, budget, &|n| bar.inc(n)).await
     };
     (item, result.map_err(anyhow::Error::from))
@@ -192,13 +192,16 @@ async fn put_one<'p>(
 
 /// Finds every file below `paths` and its key. Rejects all if one has no valid key.
 pub(crate) fn plan(paths: &[PathBuf], url: &S3Url) -> anyhow::Result<(Vec<PlannedPut>, u64)> {
-    let (mut planned, mut skipped, mut wrong) = (Vec::new(), 0, Vec::new());
+    let (mut planned, mut skipped, mut invalid_names) = (Vec::new(), 0, Vec::new());
     for path in paths {
         let metadata = std::fs::metadata(path).map_err(|error| {
-            Coded::new(exit_of_io(&error), format!("cannot read \"{}\": {error}", path.display()))
+            ExitError::new(
+                exit_of_io(&error),
+                format!("cannot read \"{}\": {error}", path.display()),
+            )
         })?;
         if metadata.is_dir() {
-            skipped += plan_folder(path, &url.folder_prefix(), &mut planned, &mut wrong)?;
+            skipped += plan_folder(path, &url.folder_prefix(), &mut planned, &mut invalid_names)?;
         } else {
             let is_exact = paths.len() == 1 && !url.key.is_empty() && !url.key.ends_with('/');
             let name = path.file_name().map(Path::new).unwrap_or(path);
@@ -207,20 +210,20 @@ pub(crate) fn plan(paths: &[PathBuf], url: &S3Url) -> anyhow::Result<(Vec<Planne
             match key {
                 Ok(key) => {
                     let planned_put = PlannedPut::file(path.clone(), key, metadata.len());
-                    planned.push(planned_put.at(FileTime::of(&metadata)));
+                    planned.push(planned_put.at(FileTime::from_metadata(&metadata)));
                 }
-                Err(error) => wrong.push(error),
+                Err(error) => invalid_names.push(error),
             }
         }
     }
-    if let Some(first) = wrong.first() {
-        let more = wrong.len() - 1;
+    if let Some(first) = invalid_names.first() {
+        let more = invalid_names.len() - 1;
         let message = if more == 0 {
             format!("nothing was put: {first}")
         } else {
-            format!("nothing was put: {first} (and {} more)", counted(more as u64, "name"))
+            format!("nothing was put: {first} (and {} more)", pluralize(more as u64, "name"))
         };
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     Ok((planned, skipped))
 }
@@ -230,13 +233,13 @@ fn plan_folder(
     folder: &Path,
     prefix: &str,
     planned: &mut Vec<PlannedPut>,
-    wrong: &mut Vec<names::NameError>,
+    invalid_names: &mut Vec<names::NameError>,
 ) -> anyhow::Result<u64> {
     let prefix = match folder_name(folder)? {
         Some(name) => match key_of(prefix, Path::new(&name)) {
             Ok(key) => format!("{key}/"),
             Err(error) => {
-                wrong.push(error);
+                invalid_names.push(error);
                 return Ok(0);
             }
         },
@@ -266,12 +269,11 @@ fn plan_folder(
                 let path = entry.into_path();
                 planned.push(match is_folder {
                     true => PlannedPut { path, key, bytes: 0, is_folder, file_time: None },
-                    false => {
-                        PlannedPut::file(path, key, metadata.len()).at(FileTime::of(&metadata))
-                    }
+                    false => PlannedPut::file(path, key, metadata.len())
+                        .at(FileTime::from_metadata(&metadata)),
                 });
             }
-            Err(error) => wrong.push(error),
+            Err(error) => invalid_names.push(error),
         }
     }
     Ok(skipped)

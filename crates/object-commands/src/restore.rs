@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
-use fulgurite_client::s3::{Client, RestoreAnswer, S3Error, is_archived_class};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{self, Output, counted};
+use fulgurite_client::s3::{Client, RestoreResponse, S3Error, is_archived_class};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{self, Output, pluralize};
 use fulgurite_terminal::progress::count_bar;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::status::{State, state_of};
 use super::{
-    ADD_RECURSIVE, Failures, add_restore_states, for_each, list_covered, missing, must_exist,
-    parse_transfers,
+    ADD_RECURSIVE, Failures, add_restore_states, for_each, list_covered, not_found,
+    parse_transfers, require_object,
 };
 use crate::limits;
 
@@ -147,14 +147,14 @@ async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<(Vec<String
     if !args.recursive {
         if url.key.is_empty() {
             let message = format!("{url} is a bucket: add --recursive");
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
-        must_exist(client, url, ADD_RECURSIVE).await?;
+        require_object(client, url, ADD_RECURSIVE).await?;
         return Ok((vec![url.key.clone()], 0));
     }
     let objects = list_covered(client, url).await?;
     if objects.is_empty() && !url.key.is_empty() {
-        return Err(missing(url));
+        return Err(not_found(url));
     }
     let total = objects.len();
     let archived = objects.into_iter().filter(|object| is_archived_class(&object.class));
@@ -175,19 +175,19 @@ pub(crate) async fn restore_all(
     for_each(keys.iter().map(String::as_str), job.transfers, work, |(key, answer)| {
         bar.inc(1);
         let state = match answer {
-            Ok(RestoreAnswer::Accepted) => {
+            Ok(RestoreResponse::Accepted) => {
                 counts.accepted += 1;
                 "accepted"
             }
-            Ok(RestoreAnswer::Extended) => {
+            Ok(RestoreResponse::Extended) => {
                 counts.extended += 1;
                 "extended"
             }
-            Ok(RestoreAnswer::InProgress) => {
+            Ok(RestoreResponse::InProgress) => {
                 counts.in_progress += 1;
                 "in_progress"
             }
-            Ok(RestoreAnswer::NotArchived) => {
+            Ok(RestoreResponse::NotArchived) => {
                 counts.not_archived += 1;
                 "not_archived"
             }
@@ -206,7 +206,7 @@ pub(crate) async fn restore_all(
 async fn request<'k>(
     job: &RestoreJob<'_>,
     key: &'k str,
-) -> (&'k str, Result<RestoreAnswer, S3Error>) {
+) -> (&'k str, Result<RestoreResponse, S3Error>) {
     (key, job.client.restore(job.bucket, key, job.days, job.tier.name()).await)
 }
 
@@ -229,7 +229,7 @@ pub(crate) async fn wait_for_keys(
 ) -> anyhow::Result<()> {
     let mut waiting: Vec<String> = keys.to_vec();
     let total = waiting.len();
-    let look = async || {
+    let poll = async || {
         let head = |key: String| async move {
             let head = client.head(bucket, &key).await;
             (key, head)
@@ -249,22 +249,22 @@ pub(crate) async fn wait_for_keys(
         states.resize(total, State::Restored);
         Ok(states)
     };
-    wait(is_quiet, look).await
+    wait(is_quiet, poll).await
 }
 
 async fn wait(
     is_quiet: bool,
-    mut look: impl AsyncFnMut() -> anyhow::Result<Vec<State>>,
+    mut poll: impl AsyncFnMut() -> anyhow::Result<Vec<State>>,
 ) -> anyhow::Result<()> {
     let bar = count_bar("restore", 0, is_quiet);
-    let mut pause = limits::POLL_FIRST;
+    let mut interval = limits::POLL_FIRST;
     let mut was_stuck = false;
     loop {
-        let states = look().await?;
+        let states = poll().await?;
         let count = |state| states.iter().filter(|s| **s == state).count();
-        let (running, lost) = (count(State::Restoring), count(State::Archived));
-        show(&bar, states.len(), running + lost);
-        if running + lost == 0 {
+        let (running, archived) = (count(State::Restoring), count(State::Archived));
+        show(&bar, states.len(), running + archived);
+        if running + archived == 0 {
             bar.finish_and_clear();
             return Ok(());
         }
@@ -273,13 +273,13 @@ async fn wait(
         let is_stuck = running == 0;
         if is_stuck && was_stuck {
             bar.finish_and_clear();
-            let objects = counted(lost as u64, "restore");
+            let objects = pluralize(archived as u64, "restore");
             let message = format!("{objects} ended without a copy; see the server's log");
-            return Err(Coded::new(Exit::Failure, message).into());
+            return Err(ExitError::new(Exit::Failure, message).into());
         }
         was_stuck = is_stuck;
-        tokio::time::sleep(pause).await;
-        pause = (pause * 3 / 2).min(limits::POLL_MAX);
+        tokio::time::sleep(interval).await;
+        interval = (interval * 3 / 2).min(limits::POLL_MAX);
     }
 }
 
@@ -299,5 +299,5 @@ async fn states(client: &Client, url: &S3Url, is_recursive: bool) -> anyhow::Res
 fn show(bar: &ProgressBar, total: usize, left: usize) {
     bar.set_length(total as u64);
     bar.set_position((total - left) as u64);
-    bar.set_message(format!("{} to come", counted(left as u64, "object")));
+    bar.set_message(format!("{} to come", pluralize(left as u64, "object")));
 }

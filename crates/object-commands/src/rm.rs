@@ -3,12 +3,12 @@
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_client::s3::Client;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, counted, hint, note};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, hint, note, pluralize};
 use fulgurite_terminal::progress::count_bar;
 use serde_json::json;
 
-use super::{ADD_RECURSIVE, Failures, list_covered, missing, must_exist};
+use super::{ADD_RECURSIVE, Failures, list_covered, not_found, require_object};
 
 /// Flags of `rm`.
 #[derive(Clone, Debug, clap::Args)]
@@ -38,10 +38,10 @@ pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyh
     }
     if url.key.is_empty() {
         let message = format!("{url} is a bucket: add --recursive, or use rb once it is empty");
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     // DELETE of a missing key succeeds in S3; a user wants to know about a typo.
-    must_exist(&client, url, ADD_RECURSIVE).await?;
+    require_object(&client, url, ADD_RECURSIVE).await?;
     client.delete(&url.bucket, &url.key).await?;
     out.json(&json!({"type": "deleted", "key": url.key}))?;
     out.text(format_args!("deleted {url}"))
@@ -50,17 +50,17 @@ pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyh
 async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Result<()> {
     let objects = list_covered(client, url).await?;
     if objects.is_empty() && !url.key.is_empty() {
-        return Err(missing(url));
+        return Err(not_found(url));
     }
     let keys: Vec<String> = objects.into_iter().map(|object| object.key).collect();
     let bar = count_bar("rm", keys.len() as u64, out.is_json());
     let mut failures = Failures::default();
     for batch in keys.chunks(fulgurite_client::limits::DELETE_KEYS_MAX) {
-        let stayed = client.delete_many(&url.bucket, batch).await?;
-        for key in batch.iter().filter(|key| !stayed.iter().any(|f| f.key == **key)) {
+        let undeleted = client.delete_many(&url.bucket, batch).await?;
+        for key in batch.iter().filter(|key| !undeleted.iter().any(|f| f.key == **key)) {
             out.json(&json!({"type": "deleted", "key": key}))?;
         }
-        for failure in stayed {
+        for failure in undeleted {
             let error = anyhow::anyhow!("{}: {}", failure.code, failure.message);
             failures.add(&bar, &failure.key, &error);
         }
@@ -69,7 +69,7 @@ async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Re
     bar.finish_and_clear();
     let done = keys.len() as u64 - failures.count();
     out.json(&json!({"type": "summary", "deleted": done, "failed": failures.count()}))?;
-    out.text(format_args!("deleted {}", counted(done, "object")))?;
+    out.text(format_args!("deleted {}", pluralize(done, "object")))?;
     if url.key.is_empty() && failures.count() == 0 && !out.is_json() {
         out.flush()?;
         let bucket = &url.bucket;
@@ -108,5 +108,5 @@ fn bucket_of(url: &S3Url) -> anyhow::Result<&str> {
     if url.key.is_empty() {
         return Ok(&url.bucket);
     }
-    Err(Coded::new(Exit::Usage, format!("{url} names an object; write s3://bucket")).into())
+    Err(ExitError::new(Exit::Usage, format!("{url} names an object; write s3://bucket")).into())
 }

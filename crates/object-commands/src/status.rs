@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_client::s3::{ListScope, ListedObject, is_archived_class};
-use fulgurite_terminal::output::{self, Output, counted};
+use fulgurite_terminal::output::{self, Output, pluralize};
 use fulgurite_terminal::style::{self, Tone};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{add_restore_states, missing};
+use super::{add_restore_states, not_found};
 
 /// Flags of `status`.
 #[derive(Clone, Debug, clap::Args)]
@@ -97,13 +97,13 @@ pub(crate) async fn status(
         token = page.next;
     }
     if totals.is_empty() && !url.key.is_empty() {
-        return Err(missing(url));
+        return Err(not_found(url));
     }
     for (state, (objects, bytes)) in &totals {
         out.json(&json!({
             "type": "summary", "state": state, "objects": objects, "bytes": bytes,
         }))?;
-        let count = counted(*objects, "object");
+        let count = pluralize(*objects, "object");
         out.text(format_args!("{}  {count}, {}", state.padded(), output::bytes(*bytes)))?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use fulgurite_client::names::S3Url;
 use fulgurite_client::s3::{Client, ListedObject};
-use fulgurite_terminal::Work;
+use fulgurite_terminal::CommandFuture;
 
 use crate::get::{self, GetJob, GetSummary};
 use crate::put::{self, PlannedPut, PutJob, PutSummary};
@@ -13,7 +13,7 @@ use crate::{Failures, listing};
 pub fn put_all<'a>(
     job: &'a PutJob<'a>,
     planned: &'a [PlannedPut],
-) -> Work<'a, (PutSummary, Failures)> {
+) -> CommandFuture<'a, (PutSummary, Failures)> {
     Box::pin(put::put_all(job, planned))
 }
 
@@ -21,7 +21,7 @@ pub fn put_all<'a>(
 pub fn get_all<'a>(
     job: &'a GetJob<'a>,
     objects: &'a [ListedObject],
-) -> Work<'a, (GetSummary, Failures)> {
+) -> CommandFuture<'a, (GetSummary, Failures)> {
     Box::pin(get::get_all(job, objects))
 }
 
@@ -29,7 +29,7 @@ pub fn get_all<'a>(
 pub fn restore_all<'a>(
     job: &'a RestoreJob<'a>,
     keys: &'a [String],
-) -> Work<'a, (RestoreCounts, Failures)> {
+) -> CommandFuture<'a, (RestoreCounts, Failures)> {
     Box::pin(restore::restore_all(job, keys))
 }
 
@@ -39,7 +39,7 @@ pub fn wait_for_restore<'a>(
     url: &'a S3Url,
     is_recursive: bool,
     is_quiet: bool,
-) -> Work<'a> {
+) -> CommandFuture<'a> {
     Box::pin(restore::wait_for_restore(client, url, is_recursive, is_quiet))
 }
 
@@ -48,6 +48,6 @@ pub fn list_all<'a>(
     client: &'a Client,
     bucket: &'a str,
     prefix: &'a str,
-) -> Work<'a, Vec<ListedObject>> {
+) -> CommandFuture<'a, Vec<ListedObject>> {
     Box::pin(async move { Ok(listing::list_all(client, bucket, prefix).await?) })
 }

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::future::Future;
 
 use fulgurite_client::s3::S3Error;
-use fulgurite_terminal::exit::{Coded, Exit, exit_of};
-use fulgurite_terminal::output::{self, Output, counted, note};
+use fulgurite_terminal::exit::{Exit, ExitError, exit_of};
+use fulgurite_terminal::output::{self, Output, note, pluralize};
 use futures::StreamExt as _;
 use indicatif::ProgressBar;
 
@@ -21,7 +21,7 @@ pub struct Failures {
 
 impl Failures {
     /// Counts a failure and prints it on standard error, up to a limit.
-    pub fn add(&mut self, bar: &ProgressBar, what: impl Display, error: &anyhow::Error) {
+    pub fn add(&mut self, bar: &ProgressBar, name: impl Display, error: &anyhow::Error) {
         self.count += 1;
         let exit = exit_of(error, |cause| Some(cause.downcast_ref::<S3Error>()?.kind().exit()));
         self.exit = Some(match self.exit {
@@ -30,7 +30,7 @@ impl Failures {
             Some(_) => Exit::Failure,
         });
         if self.count <= limits::FAILURES_SHOWN_MAX as u64 {
-            bar.suspend(|| note(format_args!("{what}: {error:#}")));
+            bar.suspend(|| note(format_args!("{name}: {error:#}")));
         }
     }
 
@@ -55,21 +55,21 @@ impl Failures {
         let exit = if done > 0 { Exit::Partial } else { exit };
         let count = self.count;
         let message = format!("{count} of {} objects could not be {verb}", done + count);
-        Err(Coded::new(exit, message).into())
+        Err(ExitError::new(exit, message).into())
     }
 }
 
-/// Runs `work` on all `items`, at most `at_once` at one time, and passes each result to `done`.
+/// Runs `work` on all `items`, at most `concurrency` at one time, and passes each result to `done`.
 pub(crate) async fn for_each<I, T, F>(
     items: impl IntoIterator<Item = I>,
-    at_once: usize,
+    concurrency: usize,
     work: impl Fn(I) -> F,
     mut done: impl FnMut(T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()>
 where
     F: Future<Output = T>,
 {
-    let mut results = futures::stream::iter(items).map(work).buffer_unordered(at_once);
+    let mut results = futures::stream::iter(items).map(work).buffer_unordered(concurrency);
     while let Some(result) = results.next().await {
         done(result)?;
     }
@@ -93,7 +93,7 @@ pub(crate) fn show_rate(
 ) -> anyhow::Result<()> {
     out.text(format_args!(
         "{}, {} in {} ({})",
-        counted(objects, "object"),
+        pluralize(objects, "object"),
         output::bytes(bytes),
         output::seconds(seconds),
         output::rate(bytes, seconds)

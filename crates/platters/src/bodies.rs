@@ -20,7 +20,7 @@ use crate::{Result, Shard};
 
 /// A body that waits for glass, with all that planning needs to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingBody {
     /// Its place in the queue.
     pub place: u64,
     /// The body.
@@ -29,7 +29,7 @@ pub struct Waiting {
     pub file: ObjectId,
     /// Sort key for the order of bodies on platters: what is read together is near. The bodies of a
     /// file lie one after the other.
-    pub near: Vec<u8>,
+    pub affinity_key: Vec<u8>,
     /// Ciphertext bytes.
     pub bytes: u64,
     /// Ciphertext bytes, from the start, that are on glass already.
@@ -49,7 +49,7 @@ pub struct Backlog {
 
 /// A body that waits for glass, with all that its bytes are compared against.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ingested {
+pub struct IngestedBody {
     /// The body.
     pub body: ObjectId,
     /// Ciphertext bytes.
@@ -62,7 +62,7 @@ pub struct Ingested {
 
 /// A shard that was read back from its platter: its body's bytes are safe there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedShard {
     /// The place of its body.
     pub place: u64,
     /// Where the shard lies.
@@ -71,7 +71,7 @@ pub struct Placed {
 
 /// Why bodies did not go to the platters that they were planned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeepReason {
     /// Their bytes are not those that were ingested: they must be set aside.
     Damaged,
     /// Their platter could not be read back: they wait for another.
@@ -88,12 +88,12 @@ pub struct Released {
     /// Bytes for which rows now point at glass, and did not before.
     pub bytes: u64,
     /// Runs once the transaction is durable, and only then.
-    pub then: Option<Box<dyn FnOnce() + Send>>,
+    pub on_commit: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Debug for Released {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { files, bodies, bytes, then: _ } = self;
+        let Self { files, bodies, bytes, on_commit: _ } = self;
         f.debug_struct("Released")
             .field("files", files)
             .field("bodies", bodies)
@@ -138,14 +138,14 @@ pub trait Bodies: Debug + Send + Sync {
         &self,
         until: u64,
         wanted: &dyn Fn(u64) -> bool,
-        take: &mut dyn FnMut(Waiting) -> ControlFlow<()>,
+        take: &mut dyn FnMut(WaitingBody) -> ControlFlow<()>,
     ) -> Result<()>;
 
     /// Returns the body that waits here; `None` when it no longer waits.
     ///
     /// # Errors
     /// When the catalog fails.
-    fn body(&self, place: u64) -> Result<Option<Ingested>>;
+    fn body(&self, place: u64) -> Result<Option<IngestedBody>>;
 
     /// Opens its bytes, which do not change until the reader is dropped; `None` when it no longer
     /// waits.
@@ -166,20 +166,20 @@ pub trait Bodies: Debug + Send + Sync {
     ///
     /// # Errors
     /// When the transaction fails.
-    fn placed(&self, tx: &mut Transaction<'_>, safe: &[Placed]) -> Result<Released>;
+    fn placed(&self, tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> Result<Released>;
 
     /// Records that bodies were not taken, and are not released.
     ///
     /// # Errors
     /// When the transaction fails.
-    fn kept(&self, tx: &mut Transaction<'_>, places: &[u64], why: Kept) -> Result<()>;
+    fn kept(&self, tx: &mut Transaction<'_>, places: &[u64], reason: KeepReason) -> Result<()>;
 
     /// Gives bodies new places, after all others. Returns these places, if any of the bodies still
     /// waits.
     ///
     /// # Errors
     /// When the transaction fails.
-    fn again(
+    fn requeue(
         &self,
         tx: &mut Transaction<'_>,
         places: &[u64],

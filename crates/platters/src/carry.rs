@@ -15,8 +15,8 @@ use fulgurite_glass::PlatterSource as _;
 use fulgurite_layout::choose_far;
 use fulgurite_units::{PlatterId, SetId, SlotIndex};
 
+use crate::context::Context;
 use crate::far::{FarLibrary, places};
-use crate::given::Given;
 use crate::limits::{FAR_COMPARE_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, FAR, FarRow, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState};
 use crate::{PlatterFileSource, PlattersError, Result};
@@ -24,105 +24,105 @@ use crate::{PlatterFileSource, PlattersError, Result};
 /// Carries platters to far libraries.
 #[derive(Debug)]
 pub struct Carrier {
-    given: Arc<Given>,
+    context: Arc<Context>,
     /// Whether the cleanup after a start is done.
     has_begun: bool,
 }
 
 impl Carrier {
-    pub(crate) fn new(given: &Arc<Given>) -> Self {
-        Self { given: Arc::clone(given), has_begun: false }
+    pub(crate) fn new(context: &Arc<Context>) -> Self {
+        Self { context: Arc::clone(context), has_begun: false }
     }
 
     /// Carries all platters that belong to far libraries and are at home. A library that does not
-    /// answer does not delay the others. `doing` receives progress messages.
+    /// answer does not delay the others. `on_progress` receives progress messages.
     ///
     /// # Errors
     /// The first failure; what could be carried was.
-    pub fn run(&mut self, doing: &dyn Fn(String)) -> Result<()> {
-        if self.given.far.is_empty() {
+    pub fn run(&mut self, on_progress: &dyn Fn(String)) -> Result<()> {
+        if self.context.far.is_empty() {
             return Ok(());
         }
-        let mut troubles = Vec::new();
+        let mut failures = Vec::new();
         if !self.has_begun {
-            troubles.extend(self.begin()?);
-            self.has_begun = troubles.is_empty();
+            failures.extend(self.begin()?);
+            self.has_begun = failures.is_empty();
         }
         self.assign()?;
-        let waiting = places(&*self.given.catalog)?;
-        for library in &self.given.far {
+        let waiting = places(&*self.context.catalog)?;
+        for library in &self.context.far {
             let is_for = |row: &FarRow| !row.is_there && row.library == library.name();
             let platters = waiting.iter().filter(|(_, row)| is_for(row));
             for (at, (platter, row)) in platters.enumerate() {
-                self.given.check_stopping()?;
-                doing(format!("carrying platter {} to {}", at + 1, library.name()));
+                self.context.check_stopping()?;
+                on_progress(format!("carrying platter {} to {}", at + 1, library.name()));
                 match self.carry(&**library, *platter, row) {
                     Ok(()) => {}
                     Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
                     Err(error @ PlattersError::FarUnavailable { .. }) => {
-                        troubles.push(error);
+                        failures.push(error);
                         break;
                     }
                     // The failure concerns one platter; the others can go.
-                    Err(error) => troubles.push(error),
+                    Err(error) => failures.push(error),
                 }
             }
         }
-        troubles.into_iter().next().map_or(Ok(()), Err)
+        failures.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// Cleans up after a crash, or after a recovery that did not reach a far library: files of
     /// platters that are away, and platters whose location no row records.
     fn begin(&self) -> Result<Option<PlattersError>> {
-        let mut trouble = None;
+        let mut failure = None;
         let mut is_known = BTreeSet::new();
-        for (platter, row) in places(&*self.given.catalog)? {
+        for (platter, row) in places(&*self.context.catalog)? {
             is_known.insert(platter);
-            if row.is_there && self.given.files.exists(platter) {
+            if row.is_there && self.context.files.exists(platter) {
                 match self.is_away(platter, &row) {
-                    Ok(true) => self.given.files.remove(platter)?,
+                    Ok(true) => self.context.files.remove(platter)?,
                     // The library does not have what it acknowledged: the copy at home is sent
                     // again.
-                    Ok(false) => self.note(platter, FarRow { is_there: false, ..row })?,
+                    Ok(false) => self.record(platter, FarRow { is_there: false, ..row })?,
                     Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
-                    Err(error) => trouble = trouble.or(Some(error)),
+                    Err(error) => failure = failure.or(Some(error)),
                 }
             }
         }
         for (set, row) in self.stored_sets()? {
             let missing = |platter: &PlatterId| {
-                !is_known.contains(platter) && !self.given.files.exists(*platter)
+                !is_known.contains(platter) && !self.context.files.exists(*platter)
             };
             for platter in row.redundancy.iter().copied().filter(missing) {
-                if let Err(error) = self.look_for(set, platter) {
-                    trouble = trouble.or(Some(error));
+                if let Err(error) = self.search_far(set, platter) {
+                    failure = failure.or(Some(error));
                 }
             }
         }
-        Ok(trouble)
+        Ok(failure)
     }
 
     /// Whether the library of a platter has the same bytes as the copy at home: no copy at home is
     /// removed on the word of a row alone.
     fn is_away(&self, platter: PlatterId, row: &FarRow) -> Result<bool> {
-        let library = crate::far::named(&self.given.far, &row.library)?;
-        self.is_same(&**library, platter, &self.given.files.open(platter)?)
+        let library = crate::far::named(&self.context.far, &row.library)?;
+        self.is_same(&**library, platter, &self.context.files.open(platter)?)
     }
 
     /// Searches the far libraries for a platter that is not at home and that no row locates.
-    fn look_for(&self, set: SetId, platter: PlatterId) -> Result<()> {
-        for library in &self.given.far {
+    fn search_far(&self, set: SetId, platter: PlatterId) -> Result<()> {
+        for library in &self.context.far {
             if let Some(bytes) = library.bytes(platter)? {
                 tracing::info!(%set, %platter, library = library.name(), "a platter was found");
                 let library = library.name().to_owned();
-                return self.note_away(platter, FarRow { library, is_there: true, bytes });
+                return self.record_away(platter, FarRow { library, is_there: true, bytes });
             }
         }
         Ok(())
     }
 
     fn stored_sets(&self) -> Result<Vec<(SetId, SetRow)>> {
-        let sets = rows::readable::<SetRow>(&*self.given.catalog, SETS)?.rows;
+        let sets = rows::readable::<SetRow>(&*self.context.catalog, SETS)?.rows;
         let stored = sets.into_iter().filter(|(_, row)| row.state >= SetState::Stored);
         stored.map(|(key, row)| Ok((SetId::from_bytes(rows::id(&key)?), row))).collect()
     }
@@ -130,8 +130,8 @@ impl Carrier {
     /// Assigns each platter of newly stored sets to a library.
     fn assign(&self) -> Result<()> {
         let known: BTreeMap<PlatterId, FarRow> =
-            places(&*self.given.catalog)?.into_iter().collect();
-        let libraries = &self.given.far;
+            places(&*self.context.catalog)?.into_iter().collect();
+        let libraries = &self.context.far;
         let index = |name: &str| {
             libraries.iter().position(|library| library.name() == name).unwrap_or(usize::MAX)
         };
@@ -143,22 +143,22 @@ impl Carrier {
         }
         let mut assigned = Vec::new();
         for (_, row) in self.stored_sets()? {
-            let of = |platter| known.get(platter).map(|row| index(&row.library));
-            let placed: Vec<Option<usize>> = row.redundancy.iter().map(of).collect();
-            let away = usize::from(self.given.far_redundancy);
+            let library_index = |platter| known.get(platter).map(|row| index(&row.library));
+            let placed: Vec<Option<usize>> = row.redundancy.iter().map(library_index).collect();
+            let away = usize::from(self.context.far_redundancy);
             let places = choose_far(&placed, away, &held);
             for ((platter, before), place) in row.redundancy.iter().zip(placed).zip(places) {
-                let is_new = before.is_none() && self.given.files.exists(*platter);
+                let is_new = before.is_none() && self.context.files.exists(*platter);
                 let Some(at) = place.filter(|_| is_new) else { continue };
                 held[at] += 1;
                 let library = libraries[at].name().to_owned();
-                let bytes = self.given.files.open(*platter)?.bytes();
+                let bytes = self.context.files.open(*platter)?.bytes();
                 assigned.push((*platter, FarRow { library, is_there: false, bytes }));
             }
         }
         for batch in assigned.chunks(ROWS_PER_TRANSACTION_MAX) {
             let batch = batch.to_vec();
-            self.given.committer.commit_blocking(
+            self.context.committer.commit_blocking(
                 move |tx: &mut Transaction<'_>| -> Result<()> {
                     for (platter, row) in &batch {
                         rows::put(tx, FAR, platter.to_bytes().to_vec(), row)?;
@@ -172,7 +172,7 @@ impl Carrier {
 
     /// Carries one platter to its library.
     fn carry(&self, library: &dyn FarLibrary, platter: PlatterId, row: &FarRow) -> Result<()> {
-        let file = match self.given.files.open(platter) {
+        let file = match self.context.files.open(platter) {
             Ok(file) => file,
             // Lost at home. Only the library can tell whether it was there before. A platter that
             // merely could not be opened is not lost.
@@ -180,7 +180,7 @@ impl Carrier {
                 if !is_lost(&error) || library.bytes(platter)? != Some(row.bytes) {
                     return Err(error);
                 }
-                return self.note_away(platter, FarRow { is_there: true, ..row.clone() });
+                return self.record_away(platter, FarRow { is_there: true, ..row.clone() });
             }
         };
         let bytes = file.bytes();
@@ -193,10 +193,10 @@ impl Carrier {
                 });
             }
         }
-        self.given.fail.pass("far-carried");
-        self.note_away(platter, FarRow { is_there: true, bytes, ..row.clone() })?;
-        self.given.fail.pass("far-noted");
-        self.given.files.remove(platter)
+        self.context.fail.pass("far-carried");
+        self.record_away(platter, FarRow { is_there: true, bytes, ..row.clone() })?;
+        self.context.fail.pass("far-noted");
+        self.context.files.remove(platter)
     }
 
     fn put(
@@ -205,9 +205,9 @@ impl Carrier {
         platter: PlatterId,
         file: &PlatterFileSource,
     ) -> Result<()> {
-        let path = self.given.files.path(platter);
+        let path = self.context.files.path(platter);
         let mut read = |offset: u64, buffer: &mut [u8]| {
-            self.given.check_stopping()?;
+            self.context.check_stopping()?;
             file.read_at(offset, buffer).map_err(PlattersError::io("read", &path))
         };
         library.put(platter, file.bytes(), &mut read)
@@ -223,11 +223,11 @@ impl Carrier {
         if library.bytes(platter)? != Some(file.bytes()) {
             return Ok(false);
         }
-        let path = self.given.files.path(platter);
+        let path = self.context.files.path(platter);
         let (mut here, mut there) = (Vec::new(), Vec::new());
         let mut offset = 0;
         while offset < file.bytes() {
-            self.given.check_stopping()?;
+            self.context.check_stopping()?;
             let count = FAR_COMPARE_BYTES.min(file.bytes() - offset);
             here.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
             there.resize(here.len(), 0);
@@ -241,15 +241,15 @@ impl Carrier {
         Ok(true)
     }
 
-    fn note(&self, platter: PlatterId, far: FarRow) -> Result<()> {
-        let note =
+    fn record(&self, platter: PlatterId, far: FarRow) -> Result<()> {
+        let record =
             move |tx: &mut Transaction<'_>| rows::put(tx, FAR, platter.to_bytes().to_vec(), &far);
-        self.given.committer.commit_blocking(note)
+        self.context.committer.commit_blocking(record)
     }
 
     /// Records that a platter is away; its slot at home becomes free.
-    fn note_away(&self, platter: PlatterId, far: FarRow) -> Result<()> {
-        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+    fn record_away(&self, platter: PlatterId, far: FarRow) -> Result<()> {
+        self.context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = platter.to_bytes().to_vec();
             if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)?
                 && let Some(slot) = row.slot.take().map(SlotIndex::new)
@@ -282,12 +282,12 @@ pub struct FarStatus {
 }
 
 /// Returns the status of all configured libraries, and of those that hold platters.
-pub(crate) fn shown(given: &Given) -> Result<Vec<FarStatus>> {
+pub(crate) fn status(context: &Context) -> Result<Vec<FarStatus>> {
     let mut all: BTreeMap<String, FarStatus> = BTreeMap::new();
-    for library in &given.far {
+    for library in &context.far {
         all.entry(library.name().to_owned()).or_default();
     }
-    for (_, row) in places(&*given.catalog)? {
+    for (_, row) in places(&*context.catalog)? {
         let status = all.entry(row.library).or_default();
         if row.is_there {
             status.platters += 1;

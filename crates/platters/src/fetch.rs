@@ -10,7 +10,7 @@
 //! Between the steps the caller decides what is still wanted, and where work that needs no drive
 //! runs. What a shard means to the caller does not matter here: `P` is the caller's name for it.
 
-mod stretches;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod tracks;
@@ -21,11 +21,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_glass::{Medium, Member, PlatterReader, SetDecoder};
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
-use self::stretches::Tracked;
-use self::tracks::{AtHand, Own, Reader, WithSet};
+use self::runs::TrackPositions;
+use self::tracks::{DegradedPlatter, OwnPlatter, Reader, TrackCache};
+use crate::context::Context;
 use crate::far::OpenPlatter;
-use crate::given::Given;
-use crate::library_driver::{Due, LiveLibrary};
+use crate::library_driver::{LiveLibrary, ReadDeadline};
 use crate::medium::MediumHandle;
 use crate::repairs::Repairs;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow};
@@ -33,7 +33,7 @@ use crate::{PlattersError, Result, Shard, WriteAt};
 
 /// A wanted shard, and the destination of its body.
 #[derive(Clone, Debug)]
-pub struct Wish<P> {
+pub struct ShardRequest<P> {
     /// The caller's name for it.
     pub piece: P,
     /// Where it lies on glass.
@@ -55,7 +55,7 @@ pub struct Fetched<P> {
 
 /// What a drive read of a platter.
 #[derive(Debug)]
-pub struct Visited<P> {
+pub struct PlatterVisit<P> {
     platter: PlatterId,
     /// Whether the platter itself is available, for those of its tracks that can be read.
     brought: bool,
@@ -64,52 +64,52 @@ pub struct Visited<P> {
     /// Shards that were read, with their CRCs.
     pub came: Vec<(P, u64)>,
     /// Shards that were not read, in order of position.
-    pub left: Vec<Wish<P>>,
+    pub left: Vec<ShardRequest<P>>,
 }
 
 /// The shards that a platter could not give, with the members of its set that were brought.
 #[derive(Debug)]
-pub struct SetBrought<P> {
+pub struct SetRecovery<P> {
     platter: PlatterId,
     brought: bool,
     lost: BTreeSet<u32>,
     /// The wanted shards.
-    pub wishes: Vec<Wish<P>>,
+    pub requests: Vec<ShardRequest<P>>,
     row: PlatterRow,
     set: SetRow,
     members: Vec<PlatterId>,
 }
 
-impl<P> SetBrought<P> {
+impl<P> SetRecovery<P> {
     /// Returns the earliest deadline of the shards to recover.
     #[must_use]
     pub fn due(&self) -> Option<UnixTime> {
-        self.wishes.iter().map(|wish| wish.due).min()
+        self.requests.iter().map(|request| request.due).min()
     }
 }
 
 /// Reads shards from the platters of an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetcher {
-    given: Arc<Given>,
+    context: Arc<Context>,
     library: LiveLibrary,
     medium: MediumHandle,
     /// The runtime that waits for the library's answers.
-    answers: tokio::runtime::Handle,
+    runtime: tokio::runtime::Handle,
 }
 
 impl Fetcher {
     /// Creates a fetcher for this library.
     pub(crate) fn new(
-        given: &Arc<Given>,
+        context: &Arc<Context>,
         library: &LiveLibrary,
-        answers: tokio::runtime::Handle,
+        runtime: tokio::runtime::Handle,
     ) -> Self {
         Self {
-            given: Arc::clone(given),
+            context: Arc::clone(context),
             library: library.clone(),
-            medium: MediumHandle::urgent(&given.medium),
-            answers,
+            medium: MediumHandle::urgent(&context.medium),
+            runtime,
         }
     }
 
@@ -118,55 +118,55 @@ impl Fetcher {
     pub(crate) fn fetch<P: Copy + Send + Sync + 'static>(
         &self,
         platter: PlatterId,
-        wishes: Vec<Wish<P>>,
-        then: impl FnOnce(Visited<P>) + Clone + Send + 'static,
+        requests: Vec<ShardRequest<P>>,
+        then: impl FnOnce(PlatterVisit<P>) + Clone + Send + 'static,
     ) -> Result<()> {
         let places = match self.rows(platter) {
-            Ok((row, set)) => Some((row.slot, Tracked::new(&set, &row))),
+            Ok((row, set)) => Some((row.slot, TrackPositions::new(&set, &row))),
             Err(error) => {
                 tracing::warn!(%platter, %error, "a platter cannot be looked up");
                 None
             }
         };
-        let Some((Some(slot), tracked)) = places else {
+        let Some((Some(slot), positions)) = places else {
             tracing::warn!(%platter, "a platter has no slot in the library; its set is asked");
-            then(Visited::nothing(platter, false, wishes));
+            then(PlatterVisit::nothing(platter, false, requests));
             return Ok(());
         };
-        for (span, wishes) in tracked.stretches(wishes) {
-            let (wishes, then) = (Arc::new(wishes), then.clone());
-            let outcome: Arc<Mutex<Option<OfPlatter>>> = Arc::default();
+        for (span, requests) in positions.runs(requests) {
+            let (requests, then) = (Arc::new(requests), then.clone());
+            let outcome: Arc<Mutex<Option<PlatterReads>>> = Arc::default();
             let (fetcher, shared) = (self.clone(), Arc::clone(&outcome));
-            let wished = Arc::clone(&wishes);
+            let shared_requests = Arc::clone(&requests);
             let work = Box::new(move || {
-                fetcher.given.fail.pass("read-platter");
-                let read = fetcher.read_platter(platter, &wished);
+                fetcher.context.fail.pass("read-platter");
+                let read = fetcher.read_platter(platter, &shared_requests);
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
             });
-            let due = self.due(&wishes);
+            let due = self.due(&requests);
             let answer = self.library.read(platter, SlotIndex::new(slot), span, due, work)?;
-            self.answers.spawn(async move {
+            self.runtime.spawn(async move {
                 let brought = answer.ended().await;
                 if let Err(error) = &brought {
                     tracing::warn!(%platter, %error, "the library did not bring a platter");
                 }
                 let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-                then(Visited::new(platter, brought.is_ok(), &wishes, outcome));
+                then(PlatterVisit::new(platter, brought.is_ok(), &requests, outcome));
             });
         }
         Ok(())
     }
 
     /// Returns the earliest deadline of the wishes.
-    fn due<P>(&self, wishes: &[Wish<P>]) -> Due {
-        let first = wishes.iter().map(|wish| wish.due).min();
-        first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.given.now()))
+    fn due<P>(&self, requests: &[ShardRequest<P>]) -> ReadDeadline {
+        let first = requests.iter().map(|request| request.due).min();
+        first.map_or(ReadDeadline::OBJECTIVE, |first| ReadDeadline::new(first, self.context.now()))
     }
 
     fn rows(&self, platter: PlatterId) -> Result<(PlatterRow, SetRow)> {
         let missing =
             || PlattersError::Corrupt { what: format!("platter {platter} is not in the catalog") };
-        let catalog = &*self.given.catalog;
+        let catalog = &*self.context.catalog;
         let row: Option<PlatterRow> = rows::get(catalog, PLATTERS, &platter.to_bytes())?;
         let row = row.ok_or_else(missing)?;
         let set: Option<SetRow> = rows::get(catalog, SETS, &row.set.to_bytes())?;
@@ -174,19 +174,21 @@ impl Fetcher {
     }
 
     fn open(&self, platter: PlatterId) -> Result<Reader> {
-        let source = self.given.open(platter)?;
-        let expected = Some((self.given.archive, platter));
+        let source = self.context.open(platter)?;
+        let expected = Some((self.context.archive, platter));
         Ok(PlatterReader::open(source, expected, &self.medium)?)
     }
 
     /// Reads the wishes, which are in order of position, from the platter alone.
-    fn read_platter<P>(&self, platter: PlatterId, wishes: &[Wish<P>]) -> OfPlatter {
+    fn read_platter<P>(&self, platter: PlatterId, requests: &[ShardRequest<P>]) -> PlatterReads {
         match self.open(platter) {
-            Ok(reader) => OfPlatter::read(&reader, &self.medium, &self.given.repairs, wishes),
+            Ok(reader) => {
+                PlatterReads::read(&reader, &self.medium, &self.context.repairs, requests)
+            }
             Err(error) => {
                 let reason = error_chain(&error);
                 tracing::warn!(%platter, reason, "platter cannot be opened; its set is asked");
-                OfPlatter { left: (0..wishes.len()).collect(), ..OfPlatter::default() }
+                PlatterReads { left: (0..requests.len()).collect(), ..PlatterReads::default() }
             }
         }
     }
@@ -195,24 +197,24 @@ impl Fetcher {
     /// `then` when the last of them was brought, or could not be.
     pub(crate) fn bring_set<P: Send + 'static>(
         &self,
-        visited: Visited<P>,
-        then: impl FnOnce(SetBrought<P>) + Send + 'static,
+        visited: PlatterVisit<P>,
+        then: impl FnOnce(SetRecovery<P>) + Send + 'static,
     ) -> Result<()> {
-        let Visited { platter, brought, lost, left: wishes, .. } = visited;
+        let PlatterVisit { platter, brought, lost, left: requests, .. } = visited;
         let (row, set) = self.rows(platter)?;
-        let (span, due) = (Tracked::new(&set, &row).span(&wishes), self.due(&wishes));
-        let mut asked = Vec::new();
+        let (span, due) = (TrackPositions::new(&set, &row).span(&requests), self.due(&requests));
+        let mut pending = Vec::new();
         for (_, member) in set.platters().filter(|&(_, member)| member != platter) {
-            let slot = self.rows(member)?.0.slot.filter(|_| self.given.files.exists(member));
+            let slot = self.rows(member)?.0.slot.filter(|_| self.context.files.exists(member));
             let answer = match slot.map(SlotIndex::new) {
                 Some(slot) => Some(self.library.read(member, slot, span, due, Box::new(|| {}))?),
                 None => None,
             };
-            asked.push((member, answer));
+            pending.push((member, answer));
         }
-        self.answers.spawn(async move {
+        self.runtime.spawn(async move {
             let mut members = Vec::new();
-            for (member, answer) in asked {
+            for (member, answer) in pending {
                 // Members without a slot or a file need no drive to find that out.
                 let ended = match answer {
                     Some(answer) => answer.ended().await,
@@ -225,7 +227,7 @@ impl Fetcher {
                     }
                 }
             }
-            then(SetBrought { platter, brought, lost, wishes, row, set, members });
+            then(SetRecovery { platter, brought, lost, requests, row, set, members });
         });
         Ok(())
     }
@@ -233,14 +235,14 @@ impl Fetcher {
     /// Recovers shards of a platter that could not give them from the other platters of its set.
     /// Platters that the library did not bring are not read, even if their files exist. Other sites
     /// are only asked for what those at home do not give.
-    pub(crate) fn put_together<P: Copy>(&self, recovery: &SetBrought<P>) -> Fetched<P> {
+    pub(crate) fn recover_shards<P: Copy>(&self, recovery: &SetRecovery<P>) -> Fetched<P> {
         let own = if recovery.brought { self.open(recovery.platter).ok() } else { None };
-        let is_home = |member: &PlatterId| self.given.files.exists(*member);
+        let is_home = |member: &PlatterId| self.context.files.exists(*member);
         let (home, elsewhere): (Vec<PlatterId>, Vec<PlatterId>) =
             recovery.members.iter().copied().partition(is_home);
         let (home, elsewhere) = (self.open_members(&home), || self.open_members(&elsewhere));
-        let medium = (&self.medium as &dyn Medium, &self.given.repairs);
-        from_sets(recovery, own.as_ref(), home, elsewhere, medium)
+        let medium = (&self.medium as &dyn Medium, &self.context.repairs);
+        recover_from_sets(recovery, own.as_ref(), home, elsewhere, medium)
     }
 
     /// Opens the members of a set that the library brought.
@@ -263,53 +265,59 @@ impl Fetcher {
 
 /// Recovers wanted shards from a platter, from the others of its set at home, and only then from
 /// those `elsewhere`.
-fn from_sets<P: Copy>(
-    recovery: &SetBrought<P>,
+fn recover_from_sets<P: Copy>(
+    recovery: &SetRecovery<P>,
     own: Option<&Reader>,
-    mut others: BTreeMap<PlatterId, Reader>,
+    mut other_readers: BTreeMap<PlatterId, Reader>,
     elsewhere: impl FnOnce() -> BTreeMap<PlatterId, Reader>,
     (medium, repairs): (&dyn Medium, &Repairs),
 ) -> Fetched<P> {
-    let all: Vec<&Wish<P>> = recovery.wishes.iter().collect();
-    let mut fetched = from_set(recovery, &all, own, &others, (medium, repairs));
+    let all: Vec<&ShardRequest<P>> = recovery.requests.iter().collect();
+    let mut fetched = recover_from_set(recovery, &all, own, &other_readers, (medium, repairs));
     if !fetched.failed.is_empty() {
         let more = elsewhere();
         if !more.is_empty() {
-            others.extend(more);
-            let left: Vec<&Wish<P>> = fetched.failed.iter().map(|(wish, _)| *wish).collect();
-            let more = from_set(recovery, &left, own, &others, (medium, repairs));
+            other_readers.extend(more);
+            let left: Vec<&ShardRequest<P>> =
+                fetched.failed.iter().map(|(request, _)| *request).collect();
+            let more = recover_from_set(recovery, &left, own, &other_readers, (medium, repairs));
             fetched.came.extend(more.came);
             fetched.failed = more.failed;
         }
     }
     Fetched {
-        came: fetched.came.into_iter().map(|(wish, crc)| (wish.piece, crc)).collect(),
-        failed: fetched.failed.into_iter().map(|(wish, why)| (wish.piece, why)).collect(),
+        came: fetched.came.into_iter().map(|(request, crc)| (request.piece, crc)).collect(),
+        failed: fetched
+            .failed
+            .into_iter()
+            .map(|(request, reason)| (request.piece, reason))
+            .collect(),
     }
 }
 
 /// Recovers the `wanted` shards from a platter and the others of its set.
-fn from_set<'w, P: Copy>(
-    recovery: &SetBrought<P>,
-    wanted: &[&'w Wish<P>],
+fn recover_from_set<'w, P: Copy>(
+    recovery: &SetRecovery<P>,
+    wanted: &[&'w ShardRequest<P>],
     own: Option<&Reader>,
-    others: &BTreeMap<PlatterId, Reader>,
+    other_readers: &BTreeMap<PlatterId, Reader>,
     (medium, repairs): (&dyn Medium, &Repairs),
-) -> Fetched<&'w Wish<P>> {
-    let SetBrought { platter, lost, row, set, .. } = recovery;
+) -> Fetched<&'w ShardRequest<P>> {
+    let SetRecovery { platter, lost, row, set, .. } = recovery;
     let mut all = Fetched { came: Vec::new(), failed: Vec::new() };
-    let Some(some) = own.or_else(|| others.values().next()) else {
+    let Some(some) = own.or_else(|| other_readers.values().next()) else {
         let reason = Arc::new(PlattersError::SetMissing { platter: *platter });
-        all.failed.extend(wanted.iter().map(|wish| (*wish, Arc::clone(&reason))));
+        all.failed.extend(wanted.iter().map(|request| (*request, Arc::clone(&reason))));
         return all;
     };
     let mut members: Vec<Member<'_, OpenPlatter>> = Vec::new();
     members.resize_with(usize::from(set.geometry.set_platters()), || Member::NotWritten);
     for (position, member) in set.platters() {
-        members[usize::from(position)] = others.get(&member).map_or(Member::Lost, Member::Platter);
+        members[usize::from(position)] =
+            other_readers.get(&member).map_or(Member::Lost, Member::Platter);
     }
-    let mut tracks = WithSet {
-        own: own.map(|reader| Own { reader, medium, repairs }),
+    let mut tracks = DegradedPlatter {
+        own: own.map(|reader| OwnPlatter { reader, medium, repairs }),
         lost,
         members: &members,
         position: usize::from(row.position),
@@ -317,35 +325,35 @@ fn from_set<'w, P: Copy>(
         medium,
         repairs,
     };
-    let mut at_hand = AtHand::default();
-    for &wish in wanted {
-        match at_hand.read_shard(&some.header().geometry, &mut tracks, wish) {
-            Ok(crc) => all.came.push((wish, crc)),
-            Err(reason) => all.failed.push((wish, reason)),
+    let mut track_cache = TrackCache::default();
+    for &request in wanted {
+        match track_cache.read_shard(&some.header().geometry, &mut tracks, request) {
+            Ok(crc) => all.came.push((request, crc)),
+            Err(reason) => all.failed.push((request, reason)),
         }
     }
     all
 }
 
-impl<P> Visited<P> {
+impl<P> PlatterVisit<P> {
     /// Returns a visit in which nothing was read.
-    fn nothing(platter: PlatterId, brought: bool, left: Vec<Wish<P>>) -> Self {
+    fn nothing(platter: PlatterId, brought: bool, left: Vec<ShardRequest<P>>) -> Self {
         Self { platter, brought, lost: BTreeSet::new(), came: Vec::new(), left }
     }
 }
 
-impl<P: Copy> Visited<P> {
+impl<P: Copy> PlatterVisit<P> {
     fn new(
         platter: PlatterId,
         brought: bool,
-        wishes: &[Wish<P>],
-        outcome: Option<OfPlatter>,
+        requests: &[ShardRequest<P>],
+        outcome: Option<PlatterReads>,
     ) -> Self {
-        let Some(OfPlatter { came, left, lost }) = outcome.filter(|_| brought) else {
-            return Self::nothing(platter, brought, wishes.to_vec());
+        let Some(PlatterReads { came, left, lost }) = outcome.filter(|_| brought) else {
+            return Self::nothing(platter, brought, requests.to_vec());
         };
-        let came = came.into_iter().map(|(index, crc)| (wishes[index].piece, crc)).collect();
-        let left = left.into_iter().map(|index| wishes[index].clone()).collect();
+        let came = came.into_iter().map(|(index, crc)| (requests[index].piece, crc)).collect();
+        let left = left.into_iter().map(|index| requests[index].clone()).collect();
         Self { platter, brought, lost, came, left }
     }
 }
@@ -353,25 +361,26 @@ impl<P: Copy> Visited<P> {
 /// Which wishes were read from their own platter, with their CRCs, which were not, and which tracks
 /// are lost.
 #[derive(Debug, Default)]
-struct OfPlatter {
+struct PlatterReads {
     came: Vec<(usize, u64)>,
     left: Vec<usize>,
     lost: BTreeSet<u32>,
 }
 
-impl OfPlatter {
+impl PlatterReads {
     /// Reads the wishes, which are in order of position.
     fn read<P>(
         reader: &Reader,
         medium: &dyn Medium,
         repairs: &Repairs,
-        wishes: &[Wish<P>],
+        requests: &[ShardRequest<P>],
     ) -> Self {
         let header = reader.header();
         let mut read = Self::default();
-        let (mut at_hand, mut own) = (AtHand::default(), Own { reader, medium, repairs });
-        for (index, wish) in wishes.iter().enumerate() {
-            match at_hand.read_shard(&header.geometry, &mut own, wish) {
+        let (mut track_cache, mut own) =
+            (TrackCache::default(), OwnPlatter { reader, medium, repairs });
+        for (index, request) in requests.iter().enumerate() {
+            match track_cache.read_shard(&header.geometry, &mut own, request) {
                 Ok(crc) => read.came.push((index, crc)),
                 Err(error) => {
                     let reason = error_chain(&*error);
@@ -381,7 +390,7 @@ impl OfPlatter {
                 }
             }
         }
-        read.lost = at_hand.lost();
+        read.lost = track_cache.lost();
         read
     }
 }

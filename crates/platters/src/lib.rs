@@ -10,18 +10,18 @@ pub mod bench_support;
 mod bodies;
 mod carry;
 pub mod config;
+mod context;
 mod decode_service;
 mod error;
 mod fail_point;
 mod far;
 mod fetch;
-mod given;
+#[doc(hidden)]
+pub mod fuzz_api;
 mod injected;
 mod library_driver;
 mod limits;
 mod medium;
-#[doc(hidden)]
-pub mod outside;
 mod panics;
 mod plan;
 mod platter_files;
@@ -39,28 +39,30 @@ mod verification;
 mod verify;
 mod write_set;
 
-pub use bodies::{Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting, WriteAt};
+pub use bodies::{
+    Backlog, Bodies, IngestedBody, KeepReason, PlacedShard, ReadAt, Released, WaitingBody, WriteAt,
+};
 pub use carry::{Carrier, FarStatus};
+pub use context::Shared;
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
 pub use fail_point::{FAIL_POINTS, FailPoints};
 pub use far::{FarLibrary, ReadPlatter};
-pub use fetch::{Fetched, SetBrought, Visited, Wish};
+pub use fetch::{Fetched, PlatterVisit, SetRecovery, ShardRequest};
 pub use fulgurite_library::Machine;
-pub use given::Shared;
-pub use library_driver::{LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd, begin_log};
+pub use library_driver::{LibrarySnapshot, LibraryStep, LibraryWatch, Seen, WatchEnd, begin_log};
 pub use limits::SEALED_ENTRY_BYTES_MAX;
 pub use panics::Panics;
 pub use platters::Platters;
 pub use progress::{Part, Progress};
-pub use recover::{Listed, ListsRead, OldRows, Recovered, find_archive, platter_files};
+pub use recover::{ListedShard, ListsReport, Recovered, SalvagedRows, find_archive, platter_files};
 pub use rows::SPACES;
-pub use seal::{Cause, Excluded, UnderWay};
+pub use seal::{Excluded, SealReadiness, SealTrigger};
 pub use shard::{Shard, cipher_crc, joined_crc};
 pub use status::{GlassStatus, OnPlatter, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 pub use verification::{Verification, VerifiedSector, VerifiedTrack};
 pub use verify::Stored;
 
-use given::Given;
+use context::Context;
 use medium::{MediumHandle, SimulatedMedium};
 use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};

@@ -18,8 +18,8 @@
 //!
 //! Subscribers receive every event (`watch`); the driver never waits for them.
 
-mod due;
 mod log_file;
+mod read_deadline;
 mod refusal;
 mod watch;
 mod work;
@@ -41,14 +41,14 @@ use fulgurite_units::{
 };
 use tokio::sync::oneshot;
 
-pub(crate) use self::due::Due;
 use self::log_file::LogFile;
 pub use self::log_file::begin_log;
+pub(crate) use self::read_deadline::ReadDeadline;
 use self::refusal::Refusal;
-pub use self::watch::{LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd};
-use self::watch::{Watcher, Watchers};
-use self::work::{Ended, Work};
+pub use self::watch::{LibrarySnapshot, LibraryStep, LibraryWatch, Seen, WatchEnd};
+use self::watch::{Subscriber, Subscribers};
 pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
+use self::work::{Work, WorkEnd};
 use crate::config::LibraryOptions;
 use crate::limits::{DRIVER_INBOX_MAX, WATCH_STEPS_MAX};
 use crate::panics::Panics;
@@ -59,14 +59,14 @@ const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// The pending result of a request.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Ticket {
     platter: PlatterId,
     ended: oneshot::Receiver<Result<(), Refusal>>,
     /// Held while the request's new platter is not verified.
     unverified: Option<UnverifiedGuard>,
 }
 
-impl Answer {
+impl Ticket {
     /// Waits for the result without blocking a thread.
     ///
     /// # Errors
@@ -84,10 +84,10 @@ type MakeEvent = Box<dyn FnOnce(RequestId, Instant) -> Event + Send>;
 
 enum Message {
     Request { make: MakeEvent, pending: Pending },
-    Worked(Worked),
-    Breaks(Machine),
-    Works(Machine),
-    Watches(Watcher),
+    WorkDone(WorkDone),
+    Break(Machine),
+    Repair(Machine),
+    Subscribe(Subscriber),
     Stop,
 }
 
@@ -95,17 +95,17 @@ struct Pending {
     /// What a drive does for it; taken while a drive does it.
     work: Option<Work>,
     /// The real cause, when the library was given a drive failure in its place.
-    died: Option<Refusal>,
+    cause: Option<Refusal>,
     done: oneshot::Sender<Result<(), Refusal>>,
 }
 
 /// A finished command of a drive's thread.
-struct Worked {
+struct WorkDone {
     /// The incarnation of the controller that gave the command.
-    life: u64,
+    incarnation: u64,
     command: CommandId,
     request: RequestId,
-    ended: Ended,
+    ended: WorkEnd,
     /// What is left to do of it, later.
     work: Option<Work>,
 }
@@ -155,10 +155,10 @@ impl Unverified {
     /// exceeds the limit. Uses the real clock of the live library, which tests do not control: a
     /// drive takes as long as it takes.
     #[must_use]
-    pub(crate) fn shown(&self) -> (usize, Option<Duration>, Option<String>) {
+    pub(crate) fn status(&self) -> (usize, Option<Duration>, Option<String>) {
         let now = std::time::Instant::now();
         let (count, oldest) = self.waiting(now);
-        (count, oldest, self.trouble(now))
+        (count, oldest, self.warning(now))
     }
 
     fn waiting(&self, now: std::time::Instant) -> (usize, Option<Duration>) {
@@ -169,7 +169,7 @@ impl Unverified {
     }
 
     /// Returns a warning if one waits longer than it may.
-    fn trouble(&self, now: std::time::Instant) -> Option<String> {
+    fn warning(&self, now: std::time::Instant) -> Option<String> {
         let oldest = self.waiting(now).1.filter(|age| *age > self.within)?;
         let hours = |time: Duration| time.as_secs_f64() / 3600.0;
         Some(format!(
@@ -211,7 +211,7 @@ impl Reading {
         ReadingGuard(Arc::clone(self))
     }
 
-    fn wait_for_none(&self) {
+    fn wait_until_idle(&self) {
         let mut count = self.lock();
         while *count > 0 {
             count = self.ended.wait(count).unwrap_or_else(PoisonError::into_inner);
@@ -233,10 +233,10 @@ impl std::fmt::Debug for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Request { .. } => "Request",
-            Self::Worked(_) => "Worked",
-            Self::Breaks(_) => "Breaks",
-            Self::Works(_) => "Works",
-            Self::Watches(_) => "Watches",
+            Self::WorkDone(_) => "Worked",
+            Self::Break(_) => "Breaks",
+            Self::Repair(_) => "Works",
+            Self::Subscribe(_) => "Watches",
             Self::Stop => "Stop",
         })
     }
@@ -267,14 +267,14 @@ impl LiveLibrary {
                 .with_time_scale(options.time_scale),
             random: Seed::new(options.seed).child(b"mechanics").stream(),
             started: std::time::Instant::now(),
-            life: 0,
+            incarnation: 0,
             next_request: 0,
             pending: BTreeMap::new(),
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             halts: BTreeMap::new(),
             broken: BTreeSet::new(),
             log,
-            watchers: Watchers::new(options.time_scale),
+            subscribers: Subscribers::new(options.time_scale),
             timers: BinaryHeap::new(),
             inbox: inbox.clone(),
             reading: Arc::clone(&reading),
@@ -301,12 +301,12 @@ impl LiveLibrary {
         platter: PlatterId,
         make: impl FnOnce(RequestId, Instant) -> Event + Send + 'static,
         work: Option<Work>,
-    ) -> Result<Answer> {
+    ) -> Result<Ticket> {
         let (done, ended) = oneshot::channel();
-        let pending = Pending { work, died: None, done };
+        let pending = Pending { work, cause: None, done };
         let message = Message::Request { make: Box::new(make), pending };
         self.inbox.send(message).map_err(|_| PlattersError::Stopping)?;
-        Ok(Answer { platter, ended, unverified: None })
+        Ok(Ticket { platter, ended, unverified: None })
     }
 
     /// Has a drive do `work` with tracks of a stored platter. Reads are served in the order of
@@ -319,9 +319,9 @@ impl LiveLibrary {
         platter: PlatterId,
         slot: SlotIndex,
         tracks: TrackSpan,
-        due: Due,
+        due: ReadDeadline,
         work: Read,
-    ) -> Result<Answer> {
+    ) -> Result<Ticket> {
         self.request(
             platter,
             move |request, now| {
@@ -343,7 +343,7 @@ impl LiveLibrary {
         slot: SlotIndex,
         tracks: u32,
         work: Verify,
-    ) -> Result<Answer> {
+    ) -> Result<Ticket> {
         let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
         let panel = self.shape.address(slot).map(|address| address.panel).ok_or_else(|| {
             let what = format!("platter {platter} is to go to slot {slot}, which is not there");
@@ -355,14 +355,14 @@ impl LiveLibrary {
             move |request, _| Event::Verify { request, platter, panel, tracks },
             Some(Work::Verify(work)),
         )?;
-        Ok(Answer { unverified, ..answer })
+        Ok(Ticket { unverified, ..answer })
     }
 
     /// Has a verified platter brought to its slot.
     ///
     /// # Errors
     /// When it is stopping.
-    pub(crate) fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
+    pub(crate) fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Ticket> {
         self.request(platter, move |request, _| Event::Store { request, platter, slot }, None)
     }
 
@@ -371,7 +371,7 @@ impl LiveLibrary {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn broke(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Breaks(machine)).map_err(|_| PlattersError::Stopping)
+        self.inbox.send(Message::Break(machine)).map_err(|_| PlattersError::Stopping)
     }
 
     /// Repairs a broken machine.
@@ -379,7 +379,7 @@ impl LiveLibrary {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn repaired(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Works(machine)).map_err(|_| PlattersError::Stopping)
+        self.inbox.send(Message::Repair(machine)).map_err(|_| PlattersError::Stopping)
     }
 
     /// Subscribes to the library's events from now on.
@@ -387,8 +387,8 @@ impl LiveLibrary {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn watch(&self) -> Result<LibraryWatch> {
-        let (watcher, watch) = Watcher::new(WATCH_STEPS_MAX);
-        self.inbox.send(Message::Watches(watcher)).map_err(|_| PlattersError::Stopping)?;
+        let (subscriber, watch) = Subscriber::new(WATCH_STEPS_MAX);
+        self.inbox.send(Message::Subscribe(subscriber)).map_err(|_| PlattersError::Stopping)?;
         Ok(watch)
     }
 
@@ -401,7 +401,7 @@ impl LiveLibrary {
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the library's driver died");
         }
-        self.reading.wait_for_none();
+        self.reading.wait_until_idle();
     }
 }
 
@@ -409,8 +409,8 @@ impl LiveLibrary {
 ///
 /// # Errors
 /// Why the request failed.
-pub(crate) fn wait(answer: Answer) -> Result<()> {
-    let Answer { platter, ended, unverified } = answer;
+pub(crate) fn wait(answer: Ticket) -> Result<()> {
+    let Ticket { platter, ended, unverified } = answer;
     let ended = ended.blocking_recv().map_err(|_| PlattersError::Stopping)?;
     drop(unverified);
     ended.map_err(|refusal| refusal.of(platter))
@@ -422,16 +422,16 @@ struct Driver {
     random: RandomStream,
     started: std::time::Instant,
     /// Incarnation of the controller, raised when it is replaced.
-    life: u64,
+    incarnation: u64,
     next_request: u64,
     pending: BTreeMap<RequestId, Pending>,
     /// Commands not answered yet.
-    under_way: BTreeMap<CommandId, Action>,
+    in_flight: BTreeMap<CommandId, Action>,
     /// How working drives are asked to pause.
     halts: BTreeMap<CommandId, Arc<Halt>>,
     broken: BTreeSet<Machine>,
     log: LogFile,
-    watchers: Watchers,
+    subscribers: Subscribers,
     timers: BinaryHeap<Reverse<(Instant, CommandId, Alarm)>>,
     inbox: SyncSender<Message>,
     reading: Arc<Reading>,
@@ -447,7 +447,7 @@ impl Driver {
     fn run(mut self, messages: &Receiver<Message>) {
         let panics = Arc::clone(&self.panics);
         while panics.catch("the library's controller", || self.serve(messages)).is_err() {
-            if let Err(error) = panics.catch("the library's driver", || self.begin_anew()) {
+            if let Err(error) = panics.catch("the library's driver", || self.restart()) {
                 tracing::error!(%error, "the library stands still until a restart");
                 return;
             }
@@ -465,22 +465,22 @@ impl Driver {
                     let event = make(request, self.now());
                     self.step(event);
                 }
-                Ok(Message::Worked(worked)) => self.worked(worked),
-                Ok(Message::Breaks(machine)) => {
+                Ok(Message::WorkDone(work_done)) => self.work_done(work_done),
+                Ok(Message::Break(machine)) => {
                     if self.broken.insert(machine) {
                         self.step(Event::Broke { machine });
                     }
                 }
-                Ok(Message::Works(machine)) => {
+                Ok(Message::Repair(machine)) => {
                     if self.broken.remove(&machine) {
                         self.step(Event::Repaired { machine });
                     }
                 }
-                Ok(Message::Watches(watcher)) => {
-                    self.watchers.add(watcher, &self.library, self.now());
+                Ok(Message::Subscribe(subscriber)) => {
+                    self.subscribers.add(subscriber, &self.library, self.now());
                 }
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                    self.halts.values().for_each(|halt| halt.ask());
+                    self.halts.values().for_each(|halt| halt.request());
                     self.log.stopped();
                     return;
                 }
@@ -505,20 +505,20 @@ impl Driver {
 
     /// Replaces the controller after a panic, when its state cannot be trusted: everything in
     /// progress ends with an error, and a new controller begins with all platters at home.
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
         self.log.failed();
-        self.life += 1;
+        self.incarnation += 1;
         for (_, pending) in std::mem::take(&mut self.pending) {
-            let why = "its controller panicked and began anew".to_owned();
-            let _ = pending.done.send(Err(Refusal::Other(why)));
+            let reason = "its controller panicked and began anew".to_owned();
+            let _ = pending.done.send(Err(Refusal::Other(reason)));
         }
-        std::mem::take(&mut self.halts).values().for_each(|halt| halt.ask());
-        self.under_way.clear();
+        std::mem::take(&mut self.halts).values().for_each(|halt| halt.request());
+        self.in_flight.clear();
         self.timers.clear();
         self.library = Library::with_policy(&shape, policy)
             .unwrap_or_else(|error| unreachable!("it was made from these before: {error}"));
-        self.watchers.begin_anew(&self.library, self.now());
+        self.subscribers.restart(&self.library, self.now());
         for machine in self.broken.clone() {
             self.step(Event::Broke { machine });
         }
@@ -533,47 +533,47 @@ impl Driver {
 
     /// Gives the controller an event of a command, unless its machine broke meanwhile.
     fn answer_command(&mut self, event: Event, command: CommandId) {
-        if self.under_way.contains_key(&command) {
+        if self.in_flight.contains_key(&command) {
             self.step(event);
         }
     }
 
     /// Handles the end of a drive's work on a command, complete or halted.
-    fn worked(&mut self, worked: Worked) {
-        let Worked { life, command, request, ended, work } = worked;
-        if life != self.life {
+    fn work_done(&mut self, work_done: WorkDone) {
+        let WorkDone { incarnation, command, request, ended, work } = work_done;
+        if incarnation != self.incarnation {
             return;
         }
         self.halts.remove(&command);
         let event = match ended {
-            Ended::Whole => Event::Completed { command },
-            Ended::Halted(tracks_done) => Event::Halted { command, tracks_done },
+            WorkEnd::Complete => Event::Completed { command },
+            WorkEnd::Halted(tracks_done) => Event::Halted { command, tracks_done },
             // The platter and the drive may both be good: only the request fails.
-            Ended::Died(_) => Event::Failed { command, fault: Fault::Unreadable },
+            WorkEnd::Died(_) => Event::Failed { command, fault: Fault::Unreadable },
         };
         if let Some(pending) = self.pending.get_mut(&request) {
             pending.work = work;
-            if let Ended::Died(what) = ended {
-                pending.died = Some(Refusal::Other(what));
+            if let WorkEnd::Died(what) = ended {
+                pending.cause = Some(Refusal::Other(what));
             }
         }
         self.answer_command(event, command);
     }
 
     /// Removes commands that end: with their answer, or with a machine that breaks.
-    fn settle(&mut self, event: &Event) {
+    fn retire_commands(&mut self, event: &Event) {
         match *event {
             Event::Completed { command }
             | Event::Halted { command, .. }
             | Event::Failed { command, .. } => {
-                self.under_way.remove(&command);
+                self.in_flight.remove(&command);
             }
             Event::Broke { machine } => {
                 let ends = |_: &CommandId, action: &mut Action| action.machine() == machine;
-                for (command, _) in self.under_way.extract_if(.., ends) {
+                for (command, _) in self.in_flight.extract_if(.., ends) {
                     // The rest of what its drive was reading is no longer needed.
                     if let Some(halt) = self.halts.remove(&command) {
-                        halt.ask();
+                        halt.request();
                     }
                 }
             }
@@ -595,15 +595,15 @@ impl Driver {
         while let Some(event) = events.pop() {
             let now = self.now();
             self.log.event(now, &event);
-            self.settle(&event);
+            self.retire_commands(&event);
             self.library.step(now, event, &mut out);
             let outputs = out.drain().collect::<Vec<_>>();
-            self.watchers.step(now, &event, &outputs);
+            self.subscribers.step(now, &event, &outputs);
             for output in outputs {
                 self.log.output(&output);
                 match output {
                     Output::Do(command) => {
-                        self.under_way.insert(command.id, command.action);
+                        self.in_flight.insert(command.id, command.action);
                         if let Some(answer) = self.execute(&command) {
                             events.push(answer);
                         }
@@ -611,7 +611,7 @@ impl Driver {
                     // Work that reads nothing just takes its time.
                     Output::Halt { command } => {
                         if let Some(halt) = self.halts.get(&command) {
-                            halt.ask();
+                            halt.request();
                         }
                     }
                     // Travel reports are not used here.
@@ -628,20 +628,20 @@ impl Driver {
 
     /// Starts a command; returns the answer, if it is already known.
     fn execute(&mut self, command: &Command) -> Option<Event> {
-        let lasts = self.mechanics.duration(&command.action, &mut self.random);
-        tracing::trace!(command = command.id.get(), action = ?command.action, ?lasts, "library");
+        let duration = self.mechanics.duration(&command.action, &mut self.random);
+        tracing::trace!(command = command.id.get(), action = ?command.action, ?duration, "library");
         if let Action::Read { request, tracks, .. } | Action::VerifyPass { request, tracks, .. } =
             command.action
             && let Some(work) = self.pending.get_mut(&request).and_then(|of| of.work.take())
         {
-            return self.work(command.id, request, work, tracks, lasts);
+            return self.work(command.id, request, work, tracks, duration);
         }
-        if lasts == Duration::ZERO {
+        if duration == Duration::ZERO {
             return Some(Event::Completed { command: command.id });
         }
         let now = self.now();
         self.report(now, command);
-        self.timers.push(Reverse((now + lasts, command.id, Alarm::Done)));
+        self.timers.push(Reverse((now + duration, command.id, Alarm::Done)));
         None
     }
 
@@ -665,27 +665,34 @@ impl Driver {
         request: RequestId,
         work: Work,
         tracks: TrackSpan,
-        lasts: Duration,
+        duration: Duration,
     ) -> Option<Event> {
-        let (inbox, panics, life) = (self.inbox.clone(), Arc::clone(&self.panics), self.life);
+        let (inbox, panics, incarnation) =
+            (self.inbox.clone(), Arc::clone(&self.panics), self.incarnation);
         let reading = self.reading.begin();
         let halt = Arc::<Halt>::default();
-        let pace = Pace::new(Arc::clone(&halt), tracks, lasts.into());
+        let pace = Pace::new(Arc::clone(&halt), tracks, duration.into());
         let run = move || {
-            let worked = panics.catch("a read drive", || match work {
+            let work_done = panics.catch("a read drive", || match work {
                 Work::Read(read) => {
                     read();
-                    (Pass::Whole, None)
+                    (Pass::Complete, None)
                 }
                 Work::Verify(mut verify) => (verify(&pace), Some(Work::Verify(verify))),
             });
             drop(reading);
-            let (ended, work) = match worked {
+            let (ended, work) = match work_done {
                 Ok((pass, work)) => (pace.end(pass), work),
-                Err(error) => (Ended::Died(error.to_string()), None),
+                Err(error) => (WorkEnd::Died(error.to_string()), None),
             };
             // If the driver is gone, the archive is stopping.
-            let _ = inbox.send(Message::Worked(Worked { life, command, request, ended, work }));
+            let _ = inbox.send(Message::WorkDone(WorkDone {
+                incarnation,
+                command,
+                request,
+                ended,
+                work,
+            }));
         };
         match std::thread::Builder::new().name("read-drive".to_owned()).spawn(run) {
             Ok(_) => {
@@ -695,7 +702,7 @@ impl Driver {
             Err(error) => {
                 tracing::error!(%error, "a read drive cannot start");
                 if let Some(pending) = self.pending.get_mut(&request) {
-                    pending.died = Some(Refusal::Busy(format!("a read drive: {error}")));
+                    pending.cause = Some(Refusal::Busy(format!("a read drive: {error}")));
                 }
                 Some(Event::Failed { command, fault: Fault::Unreadable })
             }
@@ -703,9 +710,9 @@ impl Driver {
     }
 
     fn finish(&mut self, request: RequestId, outcome: Outcome) {
-        let died = self.pending.get_mut(&request).and_then(|pending| pending.died.take());
-        let answer = match (outcome, died) {
-            (Outcome::Failed(_), Some(why)) => Err(why),
+        let cause = self.pending.get_mut(&request).and_then(|pending| pending.cause.take());
+        let answer = match (outcome, cause) {
+            (Outcome::Failed(_), Some(reason)) => Err(reason),
             (outcome, _) => ended(outcome),
         };
         self.answer(request, answer);

@@ -29,7 +29,7 @@ pub(crate) const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
 /// platter of the profile `silica` in memory.
 pub(crate) const ENCODERS_MAX: usize = 4;
 /// Finished platters of a set that wait to be synced while others are written.
-pub(crate) const FINISHING_MAX: usize = 4;
+pub(crate) const FINISHER_QUEUE_MAX: usize = 4;
 /// Bytes of a platter that a verification reads in one go, past the page cache.
 pub(crate) const DIRECT_WINDOW_BYTES: usize = 1 << 20;
 /// Alignment of such a read in the file and in memory: the largest block size of disks.

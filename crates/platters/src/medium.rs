@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_decode::{DecodeError, Model, OutcomeReader, SoftReader, SoftStatistics};
-use fulgurite_glass::{GlassError, Medium, SectorReading, SectorsAt, SeededFaults};
+use fulgurite_glass::{GlassError, Medium, SectorExtent, SectorReading, SeededFaults};
 use fulgurite_units::Seed;
 
 use crate::config::{AnalogOptions, Fidelity, MediumOptions};
@@ -67,10 +67,10 @@ impl SimulatedMedium {
     /// Whether decoding for verification may take longer than a drive should wait: on other
     /// machines, or in a cheaper hour.
     #[must_use]
-    pub(crate) fn decodes_later(&self) -> bool {
+    pub(crate) fn can_defer_decoding(&self) -> bool {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => false,
-            Kind::Analog(service) => service.decodes_later(),
+            Kind::Analog(service) => service.can_defer_decoding(),
         }
     }
 
@@ -116,7 +116,7 @@ impl MediumHandle {
 impl Medium for MediumHandle {
     fn read(
         &self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> std::result::Result<(), GlassError> {
@@ -160,7 +160,7 @@ impl DrawnMedium {
         Ok(Self { reader, drives: drives.max(1), reads: AtomicU64::new(0) })
     }
 
-    fn read(&self, at: SectorsAt, bytes: &[u8], readings: &mut Vec<SectorReading>) {
+    fn read(&self, at: SectorExtent, bytes: &[u8], readings: &mut Vec<SectorReading>) {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
         readings.extend(self.reader.read(at, bytes.len() / at.sector_bytes, drive, read));
@@ -187,7 +187,7 @@ impl SoftMedium {
 
     fn read(
         &self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> std::result::Result<(), GlassError> {
@@ -225,7 +225,7 @@ fn analog_service(
     };
     let energy = Energy { tariff: options.tariff, watts: options.watts };
     if let Some(queue) = &options.queue {
-        return DecodeService::sent(queue.clone(), medium, drives, energy);
+        return DecodeService::remote(queue.clone(), medium, drives, energy);
     }
     let engine = options.engine.clone();
     let models: Vec<Arc<Model>> = model.into_iter().collect();

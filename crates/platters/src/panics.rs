@@ -19,14 +19,14 @@ pub struct Panics {
 }
 
 impl Panics {
-    /// Runs `work`; a panic becomes an error that names `who` panicked.
+    /// Runs `work`; a panic becomes an error that names `component` panicked.
     ///
     /// # Errors
     /// When it panicked.
-    pub fn catch<T>(&self, who: &str, work: impl FnOnce() -> T) -> Result<T> {
+    pub fn catch<T>(&self, component: &str, work: impl FnOnce() -> T) -> Result<T> {
         catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
             self.caught.fetch_add(1, Ordering::Relaxed);
-            let what = format!("{who} panicked: {}", message(&*payload));
+            let what = format!("{component} panicked: {}", message(&*payload));
             tracing::error!("{what}; this is a bug, and this piece of work fails with it");
             PlattersError::Internal { what }
         })
@@ -38,10 +38,10 @@ impl Panics {
     /// Those of the work, and when it panicked.
     pub fn run<T, E: From<PlattersError>>(
         &self,
-        who: &str,
+        component: &str,
         work: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        self.catch(who, work)?
+        self.catch(component, work)?
     }
 
     /// Number of panics caught since start.

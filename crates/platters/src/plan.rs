@@ -11,7 +11,7 @@ use fulgurite_units::{ObjectId, PlatterId, SetId};
 use crate::limits::{PLAN_BODIES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SetRow, SetState};
 use crate::seal::Excluded;
-use crate::{Bodies, Given, PlattersError, Result, Waiting};
+use crate::{Bodies, Context, PlattersError, Result, WaitingBody};
 
 /// Returns staged bodies in order of arrival up to the place `until`, enough to fill a set.
 fn candidates(
@@ -19,7 +19,7 @@ fn candidates(
     geometry: &Geometry,
     until: u64,
     excluded: &Excluded,
-) -> Result<Vec<Waiting>> {
+) -> Result<Vec<WaitingBody>> {
     let mut found = Vec::new();
     let mut bytes = 0;
     let wanted = |place| !excluded.contains(place);
@@ -35,19 +35,19 @@ fn candidates(
 }
 
 /// Returns the bytes of a body that are not on glass yet.
-const fn left(body: &Waiting) -> u64 {
+const fn left(body: &WaitingBody) -> u64 {
     body.bytes - body.from
 }
 
 /// Plans the next set from what is staged up to the place `until`, except what is `excluded`, and
 /// writes its rows. Returns `None` when nothing is staged.
 pub(crate) fn plan_set(
-    given: &Given,
+    context: &Context,
     bodies: &dyn Bodies,
     until: u64,
     excluded: &Excluded,
 ) -> Result<Option<SetId>> {
-    let geometry = &given.geometry;
+    let geometry = &context.geometry;
     let found = candidates(bodies, geometry, until, excluded)?;
     if found.is_empty() {
         return Ok(None);
@@ -58,7 +58,7 @@ pub(crate) fn plan_set(
     }
     let staged = found.iter().map(|body| StagedBody {
         object: body.body,
-        near: &body.near,
+        affinity_key: &body.affinity_key,
         file: body.file,
         file_bytes: waiting[&body.file],
         bytes: body.bytes,
@@ -67,7 +67,7 @@ pub(crate) fn plan_set(
     });
     let mut ordered: Vec<StagedBody<'_>> = staged.collect();
     StagedBody::sort(&mut ordered);
-    let mut planner = SetPlanner::new(geometry, given.shard_size);
+    let mut planner = SetPlanner::new(geometry, context.shard_size);
     for body in &ordered {
         match planner.push(body).map_err(internal)? {
             Push::Placed => {}
@@ -75,7 +75,7 @@ pub(crate) fn plan_set(
         }
     }
     let plan = planner.finish();
-    Ok(Some(write_plan(given, &found, &plan)?))
+    Ok(Some(write_plan(context, &found, &plan)?))
 }
 
 /// Returns an id from the operating system's entropy source.
@@ -91,15 +91,15 @@ fn internal(error: impl std::fmt::Display) -> PlattersError {
     PlattersError::Internal { what: format!("planning: {error}") }
 }
 
-fn write_plan(given: &Given, found: &[Waiting], plan: &SetPlan) -> Result<SetId> {
+fn write_plan(context: &Context, found: &[WaitingBody], plan: &SetPlan) -> Result<SetId> {
     let set = SetId::from_random(random_id()?);
-    let geometry = &given.geometry;
+    let geometry = &context.geometry;
     let fresh = || Ok::<_, PlattersError>(PlatterId::from_random(random_id()?));
     let information: Vec<PlatterId> =
         plan.platters.iter().map(|_| fresh()).collect::<Result<_>>()?;
     let redundancy: Vec<PlatterId> =
         (0..geometry.set_redundancy_platters).map(|_| fresh()).collect::<Result<_>>()?;
-    let by_body: BTreeMap<ObjectId, &Waiting> =
+    let by_body: BTreeMap<ObjectId, &WaitingBody> =
         found.iter().map(|waiting| (waiting.body, waiting)).collect();
     for (position, platter) in (0u16..).zip(&plan.platters) {
         let rows: Vec<(Vec<u8>, PlanRow)> = (0u32..)
@@ -121,7 +121,7 @@ fn write_plan(given: &Given, found: &[Waiting], plan: &SetPlan) -> Result<SetId>
             .collect();
         for batch in rows.chunks(ROWS_PER_TRANSACTION_MAX) {
             let batch = batch.to_vec();
-            given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
                 batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
             })?;
         }
@@ -129,7 +129,7 @@ fn write_plan(given: &Given, found: &[Waiting], plan: &SetPlan) -> Result<SetId>
     let row = SetRow {
         state: SetState::Planned,
         geometry: geometry.clone(),
-        created: given.now(),
+        created: context.now(),
         generation: 0,
         information,
         redundancy,
@@ -137,12 +137,12 @@ fn write_plan(given: &Given, found: &[Waiting], plan: &SetPlan) -> Result<SetId>
         redundancy_bytes: plan.redundancy_bytes,
         damaged: Vec::new(),
     };
-    commit_set(given, set, row, plan)?;
-    given.fail.pass("seal-planned");
+    commit_set(context, set, row, plan)?;
+    context.fail.pass("seal-planned");
     Ok(set)
 }
 
-fn commit_set(given: &Given, set: SetId, row: SetRow, plan: &SetPlan) -> Result<()> {
+fn commit_set(context: &Context, set: SetId, row: SetRow, plan: &SetPlan) -> Result<()> {
     let mut platters = Vec::new();
     for (position, platter) in row.platters() {
         let planned = plan.platters.get(usize::from(position));
@@ -161,7 +161,7 @@ fn commit_set(given: &Given, set: SetId, row: SetRow, plan: &SetPlan) -> Result<
             },
         ));
     }
-    given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+    context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
         for (platter, platter_row) in platters {
             rows::put(tx, PLATTERS, platter.to_bytes().to_vec(), &platter_row)?;
         }
@@ -171,14 +171,15 @@ fn commit_set(given: &Given, set: SetId, row: SetRow, plan: &SetPlan) -> Result<
 
 /// Removes plan rows that a crash left behind: before their set's row was written, or after the set
 /// was released.
-pub(crate) fn drop_orphan_plans(given: &Given) -> Result<()> {
+pub(crate) fn drop_orphan_plans(context: &Context) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
-    while let Some((key, _)) = given.catalog.range(PLANS, &range, Direction::Ascending, 1)?.pop() {
+    while let Some((key, _)) = context.catalog.range(PLANS, &range, Direction::Ascending, 1)?.pop()
+    {
         let set = SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-        let row = rows::look::<SetRow>(&*given.catalog, SETS, &set.to_bytes())?;
+        let row = rows::get_readable::<SetRow>(&*context.catalog, SETS, &set.to_bytes())?;
         // Nothing is known of a set whose row cannot be read, so its plan stays.
         if row.is_ok_and(|row| row.is_none_or(|row| row.state == SetState::Released)) {
-            drop_plan(given, set)?;
+            drop_plan(context, set)?;
         }
         let Some(next) = keys::prefix_successor(&set.to_bytes()) else { break };
         range = KeyRange::from(next);
@@ -187,15 +188,15 @@ pub(crate) fn drop_orphan_plans(given: &Given) -> Result<()> {
 }
 
 /// Removes all plan rows of a set.
-pub(crate) fn drop_plan(given: &Given, set: SetId) -> Result<()> {
+pub(crate) fn drop_plan(context: &Context, set: SetId) -> Result<()> {
     let range = KeyRange::prefix(&set.to_bytes());
     loop {
         let found =
-            given.catalog.range(PLANS, &range, Direction::Ascending, ROWS_PER_TRANSACTION_MAX)?;
+            context.catalog.range(PLANS, &range, Direction::Ascending, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
-        given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             found.into_iter().try_for_each(|(key, _)| Ok(tx.delete(PLANS, key)?))
         })?;
     }

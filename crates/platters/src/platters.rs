@@ -14,12 +14,12 @@ use fulgurite_units::{ByteCount, PlatterId};
 
 use crate::carry::{self, Carrier};
 use crate::config::{GlassConfig, LibraryOptions};
-use crate::fetch::{Fetched, Fetcher, SetBrought, Visited, Wish};
-use crate::given::{Given, Shared};
+use crate::context::{Context, Shared};
+use crate::fetch::{Fetched, Fetcher, PlatterVisit, SetRecovery, ShardRequest};
 use crate::library_driver::{LibraryWatch, LiveLibrary};
 use crate::progress::Progress;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
-use crate::seal::{self, Cause, Sealer, Troubles, UnderWay};
+use crate::seal::{self, SealFailures, SealReadiness, SealTrigger, Sealer};
 use crate::status::{
     GlassStatus, OnPlatter, SealReport, VerifiedPlatter, set_status, unreadable_set,
 };
@@ -30,10 +30,10 @@ use crate::{Bodies, PlattersError, Result, Shard};
 /// The glass tier of an archive.
 #[derive(Debug)]
 pub struct Platters {
-    given: Arc<Given>,
+    context: Arc<Context>,
     options: LibraryOptions,
     live: OnceLock<Live>,
-    troubles: Arc<Troubles>,
+    failures: Arc<SealFailures>,
     /// Progress of the current sealing.
     sealing: Arc<Progress>,
 }
@@ -53,24 +53,24 @@ impl Platters {
     pub fn open(shared: Shared, config: &GlassConfig) -> Result<Self> {
         config.validate()?;
         Ok(Self {
-            given: Arc::new(Given::new(shared, config)?),
+            context: Arc::new(Context::new(shared, config)?),
             options: config.library.clone(),
             live: OnceLock::new(),
-            troubles: Arc::default(),
+            failures: Arc::default(),
             sealing: Arc::default(),
         })
     }
 
-    /// Starts the library. Its answers are awaited on `answers`.
+    /// Starts the library. Its answers are awaited on `runtime`.
     ///
     /// # Errors
     /// When the library's configuration is invalid, its log cannot be started, or it was started
     /// before.
-    pub fn start(&self, answers: tokio::runtime::Handle) -> Result<()> {
-        let given = &self.given;
-        let track_size = ByteCount::new(given.geometry.track_user_bytes() as u64);
-        let library = LiveLibrary::start(&self.options, track_size, &given.panics)?;
-        let fetcher = Fetcher::new(given, &library, answers);
+    pub fn start(&self, runtime: tokio::runtime::Handle) -> Result<()> {
+        let context = &self.context;
+        let track_size = ByteCount::new(context.geometry.track_user_bytes() as u64);
+        let library = LiveLibrary::start(&self.options, track_size, &context.panics)?;
+        let fetcher = Fetcher::new(context, &library, runtime);
         self.live.set(Live { library, fetcher }).map_err(|Live { library, .. }| {
             library.stop();
             PlattersError::Internal { what: "the library was started twice".to_owned() }
@@ -79,7 +79,7 @@ impl Platters {
 
     /// Stops the library and the decode service, and returns when no drive is working any more.
     pub fn stop(&self) {
-        self.given.medium.stop();
+        self.context.medium.stop();
         if let Some(live) = self.live.get() {
             live.library.stop();
         }
@@ -93,7 +93,7 @@ impl Platters {
 
     fn sealer(&self, bodies: &Arc<dyn Bodies>) -> Result<Sealer> {
         let library = &self.live()?.library;
-        Ok(Sealer::new(&self.given, bodies, library, &self.troubles, &self.sealing))
+        Ok(Sealer::new(&self.context, bodies, library, &self.failures, &self.sealing))
     }
 
     /// Finishes sets that were started, then seals everything that waits now. A set that cannot go
@@ -102,9 +102,9 @@ impl Platters {
     ///
     /// # Errors
     /// What stopped the first set that did not go on.
-    pub fn seal(&self, bodies: &Arc<dyn Bodies>, cause: Cause) -> Result<SealReport> {
+    pub fn seal(&self, bodies: &Arc<dyn Bodies>, trigger: SealTrigger) -> Result<SealReport> {
         let sealer = self.sealer(bodies)?;
-        let sealed = self.given.panics.run("sealing", || sealer.seal_all(cause));
+        let sealed = self.context.panics.run("sealing", || sealer.seal_all(trigger));
         // Nothing is in progress any more.
         self.sealing.set(0, 0);
         sealed
@@ -114,14 +114,14 @@ impl Platters {
     ///
     /// # Errors
     /// When the catalog fails.
-    pub fn under_way(&self) -> Result<UnderWay> {
-        seal::under_way(&self.given, &self.troubles)
+    pub fn seal_readiness(&self) -> Result<SealReadiness> {
+        seal::seal_readiness(&self.context, &self.failures)
     }
 
     /// Returns the failure of the set that has waited longest, if any waits.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.troubles.first()
+        self.failures.first()
     }
 
     /// Progress of the current sealing.
@@ -138,10 +138,10 @@ impl Platters {
     pub fn fetch<P: Copy + Send + Sync + 'static>(
         &self,
         platter: PlatterId,
-        wishes: Vec<Wish<P>>,
-        then: impl FnOnce(Visited<P>) + Clone + Send + 'static,
+        requests: Vec<ShardRequest<P>>,
+        then: impl FnOnce(PlatterVisit<P>) + Clone + Send + 'static,
     ) -> Result<()> {
-        self.live()?.fetcher.fetch(platter, wishes, then)
+        self.live()?.fetcher.fetch(platter, requests, then)
     }
 
     /// Asks the library for all other platters of a set at once, for what a visit left. Calls
@@ -151,8 +151,8 @@ impl Platters {
     /// When it is stopping, or the catalog fails.
     pub fn bring_set<P: Send + 'static>(
         &self,
-        visited: Visited<P>,
-        then: impl FnOnce(SetBrought<P>) + Send + 'static,
+        visited: PlatterVisit<P>,
+        then: impl FnOnce(SetRecovery<P>) + Send + 'static,
     ) -> Result<()> {
         self.live()?.fetcher.bring_set(visited, then)
     }
@@ -163,8 +163,8 @@ impl Platters {
     ///
     /// # Errors
     /// When it was not started. Shards that could not be recovered are not an error.
-    pub fn put_together<P: Copy>(&self, brought: &SetBrought<P>) -> Result<Fetched<P>> {
-        Ok(self.live()?.fetcher.put_together(brought))
+    pub fn recover_shards<P: Copy>(&self, brought: &SetRecovery<P>) -> Result<Fetched<P>> {
+        Ok(self.live()?.fetcher.recover_shards(brought))
     }
 
     /// Number of read drives.
@@ -176,7 +176,7 @@ impl Platters {
     /// Returns a carrier of platters to libraries at other sites. Use one at a time.
     #[must_use]
     pub fn carrier(&self) -> Carrier {
-        Carrier::new(&self.given)
+        Carrier::new(&self.context)
     }
 
     /// Returns the stored platters: one, or all.
@@ -184,7 +184,7 @@ impl Platters {
     /// # Errors
     /// When it is not stored, or the catalog fails.
     pub fn stored(&self, only: Option<PlatterId>) -> Result<Vec<Stored>> {
-        stored_platters(&self.given, only)
+        stored_platters(&self.context, only)
     }
 
     /// Reads a stored platter completely again. Defects of the platter are in the report.
@@ -192,7 +192,7 @@ impl Platters {
     /// # Errors
     /// When it is stopping, or the catalog fails.
     pub fn verify(&self, stored: &Stored, progress: &Arc<Progress>) -> Result<VerifiedPlatter> {
-        Verifier::new(&self.given, &self.live()?.library, progress).verify_stored(stored)
+        Verifier::new(&self.context, &self.live()?.library, progress).verify_stored(stored)
     }
 
     /// Returns what the last verification of a platter found, sector by sector; `None` if there was
@@ -201,15 +201,15 @@ impl Platters {
     /// # Errors
     /// When the catalog fails.
     pub fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
-        verification::of(&self.given, platter)
+        verification::load(&self.context, platter)
     }
 
     /// Subtracts shards that no body needs any more from the live bytes of their platters.
     ///
     /// # Errors
     /// When the transaction fails.
-    pub fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
-        rows::dead(tx, shards)
+    pub fn release_shards(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
+        rows::release_shards(tx, shards)
     }
 
     /// Returns where a shard is; `None` when its platter has no row.
@@ -220,7 +220,7 @@ impl Platters {
         let row: Option<PlatterRow> = rows::get(view, PLATTERS, &shard.platter.to_bytes())?;
         let Some(row) = row else { return Ok(None) };
         let set: Option<SetRow> = rows::get(view, SETS, &row.set.to_bytes())?;
-        let geometry = set.map_or_else(|| self.given.geometry.clone(), |set| set.geometry);
+        let geometry = set.map_or_else(|| self.context.geometry.clone(), |set| set.geometry);
         let last = shard.offset + shard.bytes.max(1) - 1;
         Ok(Some(OnPlatter {
             set: row.set,
@@ -234,8 +234,8 @@ impl Platters {
     ///
     /// # Errors
     /// When the disk or the catalog fails.
-    pub fn unknown(&self) -> Result<Option<PlatterId>> {
-        self.given.unknown()
+    pub fn find_unknown(&self) -> Result<Option<PlatterId>> {
+        self.context.find_unknown()
     }
 
     /// Returns how many platters are stored here according to the catalog, but have no file.
@@ -243,7 +243,7 @@ impl Platters {
     /// # Errors
     /// When the disk or the catalog fails.
     pub fn missing_count(&self) -> Result<usize> {
-        Ok(self.given.missing()?.len())
+        Ok(self.context.missing()?.len())
     }
 
     /// Returns the status of sets, failures, repairs, medium and library, for operators.
@@ -251,8 +251,8 @@ impl Platters {
     /// # Errors
     /// When the catalog fails.
     pub fn snapshot(&self) -> Result<GlassStatus> {
-        let given = &self.given;
-        let all: rows::Readable<SetRow> = rows::readable(&*given.catalog, SETS)?;
+        let context = &self.context;
+        let all: rows::Readable<SetRow> = rows::readable(&*context.catalog, SETS)?;
         let is_stored = |row: &&SetRow| row.state >= SetState::Stored;
         let stored = all.rows.iter().map(|(_, row)| row).filter(is_stored);
         let platters = stored.map(|row| row.platters().count() as u64).sum();
@@ -260,11 +260,11 @@ impl Platters {
         let sets = all.rows.iter().map(|(key, row)| set_status(key, row)).chain(unreadable);
         let sets = sets.collect::<Result<_>>()?;
         let unverified = self.live.get().map(|live| live.library.unverified());
-        let (waiting, age, trouble) = unverified.map_or((0, None, None), |all| all.shown());
-        let (seal_troubles, sets_given_up) = self.troubles.shown(given.passed());
+        let (waiting, age, trouble) = unverified.map_or((0, None, None), |all| all.status());
+        let (seal_troubles, sets_given_up) = self.failures.status(context.passed());
         Ok(GlassStatus {
-            profile: given.geometry.profile.clone(),
-            fidelity: given.medium.name(),
+            profile: context.geometry.profile.clone(),
+            fidelity: context.medium.name(),
             sets,
             platters,
             unverified_platters: waiting as u64,
@@ -273,27 +273,27 @@ impl Platters {
             seal_bytes: self.sealing.bytes(),
             seal_troubles,
             sets_given_up,
-            repaired: given.repairs.counts(),
-            far: carry::shown(given)?,
-            decode: given.medium.decode_status(),
+            repaired: context.repairs.counts(),
+            far: carry::status(context)?,
+            decode: context.medium.decode_status(),
         })
     }
 
     /// Returns one line for each current failure.
     #[must_use]
     pub fn degraded(&self) -> Vec<String> {
-        let (troubles, _) = self.troubles.shown(self.given.passed());
-        let unverified = self.live.get().and_then(|live| live.library.unverified().shown().2);
-        troubles.iter().map(ToString::to_string).chain(unverified).collect()
+        let (failures, _) = self.failures.status(self.context.passed());
+        let unverified = self.live.get().and_then(|live| live.library.unverified().status().2);
+        failures.iter().map(ToString::to_string).chain(unverified).collect()
     }
 
     /// Returns the kinds of failures that [`Self::degraded`] reports, for clients without a
     /// signature: names neither paths nor platters.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<&'static str> {
-        let (troubles, _) = self.troubles.shown(self.given.passed());
-        let unverified = self.live.get().and_then(|live| live.library.unverified().shown().2);
-        let sealing = (!troubles.is_empty()).then_some("glass: sealing fails");
+        let (failures, _) = self.failures.status(self.context.passed());
+        let unverified = self.live.get().and_then(|live| live.library.unverified().status().2);
+        let sealing = (!failures.is_empty()).then_some("glass: sealing fails");
         let verifying = unverified.map(|_| "glass: new platters are verified late");
         sealing.into_iter().chain(verifying).collect()
     }
@@ -311,7 +311,7 @@ impl Platters {
     /// # Errors
     /// When there is no such machine, or it is stopping.
     pub fn broke(&self, machine: Machine) -> Result<()> {
-        self.having(machine)?.broke(machine)
+        self.library_with(machine)?.broke(machine)
     }
 
     /// Repairs a broken machine.
@@ -319,12 +319,12 @@ impl Platters {
     /// # Errors
     /// When there is no such machine, or it is stopping.
     pub fn repaired(&self, machine: Machine) -> Result<()> {
-        self.having(machine)?.repaired(machine)
+        self.library_with(machine)?.repaired(machine)
     }
 
     /// Returns the library, if it has this machine.
-    fn having(&self, machine: Machine) -> Result<&LiveLibrary> {
-        if self.given.shape.has(machine) {
+    fn library_with(&self, machine: Machine) -> Result<&LiveLibrary> {
+        if self.context.shape.has(machine) {
             return Ok(&self.live()?.library);
         }
         let what = format!("the library has no machine {machine:?}");

@@ -47,7 +47,7 @@ pub struct Recovered {
 
 /// A shard, as listed on its platter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedShard {
     /// The body that it belongs to.
     pub body: ObjectId,
     /// Ciphertext bytes of the body.
@@ -60,7 +60,7 @@ pub struct Listed {
 
 /// Progress and results of reading the lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListsRead {
+pub struct ListsReport {
     /// Platters whose lists were read, or could not be.
     pub platters: u64,
     /// All platters with lists.
@@ -75,7 +75,7 @@ pub struct ListsRead {
 
 /// What a damaged catalog still has of sets and platters, and nothing else knows.
 #[derive(Debug, Default)]
-pub struct OldRows {
+pub struct SalvagedRows {
     sets: BTreeMap<SetId, SetRow>,
     /// Last verifications.
     verified: BTreeMap<PlatterId, VerificationRow>,
@@ -85,7 +85,7 @@ pub struct OldRows {
     far: BTreeMap<PlatterId, FarRow>,
 }
 
-impl OldRows {
+impl SalvagedRows {
     /// Keeps a row, if it is of a kind that is needed.
     ///
     /// # Errors
@@ -236,7 +236,7 @@ impl Recovered {
 
     /// Returns the platters of released sets of which every written platter is available.
     #[must_use]
-    pub fn safe(&self, old: &OldRows) -> BTreeSet<PlatterId> {
+    pub fn safe(&self, old: &SalvagedRows) -> BTreeSet<PlatterId> {
         let is_whole = |header: &PlatterHeader| {
             header.members.iter().flatten().all(|member| self.has(member.platter))
         };
@@ -251,13 +251,13 @@ impl Recovered {
     /// first, and gives `take` each entry with its platter.
     pub fn read_lists(
         &self,
-        take: &mut dyn FnMut(Listed),
-        progress: &mut dyn FnMut(&ListsRead),
-    ) -> ListsRead {
+        take: &mut dyn FnMut(ListedShard),
+        progress: &mut dyn FnMut(&ListsReport),
+    ) -> ListsReport {
         let mut sets: Vec<&PlatterHeader> = self.headers.values().collect();
         sets.sort_by_key(|header| header.created);
         let platters_total = sets.iter().map(|h| information_members(h).count() as u64).sum();
-        let mut read = ListsRead { platters_total, ..ListsRead::default() };
+        let mut read = ListsReport { platters_total, ..ListsReport::default() };
         for header in sets {
             for (position, member) in information_members(header) {
                 read.rebuilt += u64::from(!self.has(member));
@@ -314,7 +314,7 @@ impl Recovered {
     }
 
     /// Returns where a platter is that is not at home: as found now, or else as known before.
-    fn far_row<'a>(&'a self, platter: PlatterId, old: &'a OldRows) -> Option<&'a FarRow> {
+    fn far_row<'a>(&'a self, platter: PlatterId, old: &'a SalvagedRows) -> Option<&'a FarRow> {
         let known = || old.far.get(&platter).filter(|row| row.is_there && !self.has(platter));
         self.far.get(&platter).or_else(known)
     }
@@ -339,7 +339,7 @@ impl Recovered {
     /// Those of `put`, and when a row does not encode.
     pub fn write_sets<E: From<crate::PlattersError>>(
         &self,
-        old: &OldRows,
+        old: &SalvagedRows,
         live: &BTreeMap<PlatterId, u64>,
         put: &mut dyn FnMut(Space, Vec<u8>, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -348,7 +348,7 @@ impl Recovered {
             for (position, member) in (0u16..).zip(&header.members) {
                 let Some(member) = member else { continue };
                 let far = self.far_row(member.platter, old);
-                let slot = if far.is_some() { None } else { home(&self.shape, next_slot) };
+                let slot = if far.is_some() { None } else { home_slot(&self.shape, next_slot) };
                 next_slot += 1;
                 let row = PlatterRow {
                     set: *set,
@@ -393,7 +393,7 @@ fn bytes<T: Row>(row: &T) -> Result<Vec<u8>> {
 
 /// Returns the slot of the platter with this number: zone by zone, as for new sets, so that no two
 /// of a set share a zone. `None` when no slot is left.
-fn home(shape: &LibraryShape, number: u32) -> Option<u32> {
+fn home_slot(shape: &LibraryShape, number: u32) -> Option<u32> {
     let zone_slots = shape.slot_count() / shape.zone_count().max(1);
     let (zone, place) = (number % shape.zone_count(), number / shape.zone_count());
     let slot = zone * zone_slots + place;
@@ -435,8 +435,8 @@ fn information_members(header: &PlatterHeader) -> impl Iterator<Item = (usize, P
 }
 
 /// Converts an entry of the list of `platter`.
-fn listed(platter: PlatterId, entry: ListEntry) -> Listed {
+fn listed(platter: PlatterId, entry: ListEntry) -> ListedShard {
     let ListEntry { object, offset, length, body_offset, body_bytes, sealed } = entry;
     let shard = Shard { platter, offset, body_offset, bytes: length, crc: None };
-    Listed { body: object, body_bytes, shard, sealed }
+    ListedShard { body: object, body_bytes, shard, sealed }
 }

@@ -182,7 +182,7 @@ pub(crate) struct FarRow {
 impl Row for PlanRow {
     const VERSION: u8 = 4;
 
-    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
             1 => read_as::<older_plans::PlanRow1, _>(bytes),
             _ => read_as::<older_plans::PlanRow3, _>(bytes),
@@ -216,7 +216,7 @@ pub(crate) fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
 }
 
 /// Returns the range of the plan rows of one platter of a set.
-pub(crate) fn plan_of(set: SetId, position: u16) -> KeyRange {
+pub(crate) fn plan_range(set: SetId, position: u16) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().fixed(&set.to_bytes()).u16(position).finish())
 }
 
@@ -270,7 +270,7 @@ pub(crate) fn readable<T: Row>(view: &dyn ReadView, space: Space) -> Result<Read
     let mut found = Readable { rows: Vec::new(), unreadable: Vec::new() };
     let all = KeyRange::prefix(b"");
     for (key, value) in view.range(space, &all, Direction::Ascending, usize::MAX)? {
-        match row::decode_of(view, space, &value) {
+        match row::decode_row(view, space, &value) {
             Ok(row) => found.rows.push((key, row)),
             Err(error) => found.unreadable.push((key, error_chain(&error))),
         }
@@ -279,13 +279,13 @@ pub(crate) fn readable<T: Row>(view: &dyn ReadView, space: Space) -> Result<Read
 }
 
 /// Reads the row under `key`, or returns the error, which is also reported to the view.
-pub(crate) fn look<T: Row>(
+pub(crate) fn get_readable<T: Row>(
     view: &dyn ReadView,
     space: Space,
     key: &[u8],
 ) -> Result<Result<Option<T>, String>> {
     let Some(value) = view.get(space, key)? else { return Ok(Ok(None)) };
-    Ok(row::decode_of(view, space, &value).map(Some).map_err(|error| error_chain(&error)))
+    Ok(row::decode_row(view, space, &value).map(Some).map_err(|error| error_chain(&error)))
 }
 
 /// Decodes a row.
@@ -294,7 +294,7 @@ pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
 }
 
 /// Subtracts shards that no body needs any more from the live bytes of their platters.
-pub(crate) fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
+pub(crate) fn release_shards(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
     for shard in shards {
         let key = shard.platter.to_bytes().to_vec();
         if let Some(mut platter) = row::get::<PlatterRow>(tx, PLATTERS, &key)? {

@@ -10,13 +10,13 @@
 //! step is idempotent. A body that its platter could not give back stays in the queue and goes to
 //! another platter.
 //!
-//! A set that cannot go on waits for a retry (module `troubles`); one that failed by its own fault
+//! A set that cannot go on waits for a retry (module `failures`); one that failed by its own fault
 //! too often is given up and its bodies are planned again (module `anew`). Other sets go on
 //! meanwhile.
 
-mod anew;
-mod troubles;
-mod verifying;
+mod failures;
+mod give_up;
+mod read_back;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,27 +37,29 @@ use crate::rows::{
 use crate::status::{SealReport, set_status, unreadable_set};
 use crate::verify::Verifier;
 use crate::write_set::SetWriting;
-use crate::{Bodies, Given, Kept, Placed, PlatterFiles, PlattersError, Released, Result, Shard};
+use crate::{
+    Bodies, Context, KeepReason, PlacedShard, PlatterFiles, PlattersError, Released, Result, Shard,
+};
 
-pub use self::troubles::Excluded;
-pub(crate) use self::troubles::Troubles;
-use self::verifying::Verdict;
+pub use self::failures::Excluded;
+pub(crate) use self::failures::SealFailures;
+use self::read_back::Verdict;
 
 /// Seals sets. One is enough; the states in the catalog keep two from conflicting.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealer {
-    given: Arc<Given>,
+    context: Arc<Context>,
     bodies: Arc<dyn Bodies>,
     library: LiveLibrary,
     files: PlatterFiles,
     verifier: Verifier,
-    troubles: Arc<Troubles>,
+    failures: Arc<SealFailures>,
     progress: Arc<Progress>,
 }
 
 /// What started a pass of sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum SealTrigger {
     /// The policy, or the end of a backoff: sets that still wait are left alone.
     Due,
     /// The operator: nothing waits.
@@ -66,7 +68,7 @@ pub enum Cause {
 
 /// What is started or waits.
 #[derive(Debug)]
-pub struct UnderWay {
+pub struct SealReadiness {
     /// A started set can go on, or bodies of one that was given up can be planned again.
     pub is_ready: bool,
     /// So many wait that no more may be started.
@@ -99,46 +101,46 @@ struct Sealed {
 impl Sealer {
     /// Creates a sealer without work.
     pub(crate) fn new(
-        given: &Arc<Given>,
+        context: &Arc<Context>,
         bodies: &Arc<dyn Bodies>,
         library: &LiveLibrary,
-        troubles: &Arc<Troubles>,
+        failures: &Arc<SealFailures>,
         progress: &Arc<Progress>,
     ) -> Self {
         Self {
-            given: Arc::clone(given),
+            context: Arc::clone(context),
             bodies: Arc::clone(bodies),
             library: library.clone(),
-            files: given.files.clone(),
-            verifier: Verifier::new(given, library, progress),
-            troubles: Arc::clone(troubles),
+            files: context.files.clone(),
+            verifier: Verifier::new(context, library, progress),
+            failures: Arc::clone(failures),
             progress: Arc::clone(progress),
         }
     }
 
     /// Finishes sets that were started, then seals everything staged when this was called. A set
     /// that cannot go on is left for later, and the error of the first one is returned at the end.
-    pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
-        let started = self.given.passed();
-        drop_orphan_plans(&self.given)?;
+    pub(crate) fn seal_all(&self, trigger: SealTrigger) -> Result<SealReport> {
+        let started = self.context.passed();
+        drop_orphan_plans(&self.context)?;
         self.give_up_unwritable()?;
         let until = self.bodies.backlog()?.last;
         let mut report = SealReport::default();
         // They may be in progress; that cannot be known.
-        for (key, _) in rows::readable::<SetRow>(&*self.given.catalog, SETS)?.unreadable {
+        for (key, _) in rows::readable::<SetRow>(&*self.context.catalog, SETS)?.unreadable {
             report.sets.push(unreadable_set(&key)?);
         }
         let mut failed = Vec::new();
-        for set in unfinished(&self.given)? {
-            if cause == Cause::Order || !self.troubles.is_waiting(set, started) {
+        for set in unfinished(&self.context)? {
+            if trigger == SealTrigger::Order || !self.failures.is_waiting(set, started) {
                 self.attempt(set, &mut report, &mut failed)?;
             }
         }
-        let waits = (cause == Cause::Due).then_some(started);
-        while !self.troubles.is_full(waits) {
-            let excluded = self.troubles.excluded(waits);
-            let Some(set) = plan_set(&self.given, &*self.bodies, until, &excluded)? else {
-                self.troubles.planned_all(waits, until);
+        let waits = (trigger == SealTrigger::Due).then_some(started);
+        while !self.failures.is_full(waits) {
+            let excluded = self.failures.excluded(waits);
+            let Some(set) = plan_set(&self.context, &*self.bodies, until, &excluded)? else {
+                self.failures.record_planned(waits, until);
                 break;
             };
             let released = self.attempt(set, &mut report, &mut failed)?;
@@ -153,7 +155,7 @@ impl Sealer {
                 break;
             }
         }
-        report.seconds = self.given.passed().since(started).as_secs_f64();
+        report.seconds = self.context.passed().since(started).as_secs_f64();
         failed.into_iter().next().map_or(Ok(report), Err)
     }
 
@@ -166,9 +168,9 @@ impl Sealer {
         failed: &mut Vec<PlattersError>,
     ) -> Result<Option<Sealed>> {
         let finish = || self.finish_set(set, report);
-        let error = match self.given.panics.run("sealing", finish) {
+        let error = match self.context.panics.run("sealing", finish) {
             Ok(End::Released(released)) => {
-                self.troubles.went(set);
+                self.failures.forget_set(set);
                 return Ok(Some(released));
             }
             Ok(End::GivenUp(None)) => return Ok(None),
@@ -190,41 +192,43 @@ impl Sealer {
         if is_own && row.state < SetState::Verified {
             let faults = self.count_fault(set)?;
             if faults >= SET_FAULTS_MAX {
-                return self.abandon(set, Some(error)).map(|why| why.unwrap_or_else(|| gone(set)));
+                return self
+                    .abandon(set, Some(error))
+                    .map(|reason| reason.unwrap_or_else(|| gone(set)));
             }
         }
         let text = error_chain(&error);
         let places = self.places(set)?.into();
-        self.troubles.waits(set, &text, self.times(), (row.bytes, places));
+        self.failures.waits(set, &text, self.times(), (row.bytes, places));
         tracing::error!(%set, error = text, "a set cannot go on; it is tried again, others go on");
         Ok(error)
     }
 
     fn times(&self) -> (UnixTime, Instant) {
-        (self.given.now(), self.given.passed())
+        (self.context.now(), self.context.passed())
     }
 
-    /// Gives up a set, and records that its bodies wait, and `why`. Returns `why`.
-    fn abandon(&self, set: SetId, why: Option<PlattersError>) -> Result<Option<PlattersError>> {
+    /// Gives up a set, and records that its bodies wait, and `reason`. Returns `reason`.
+    fn abandon(&self, set: SetId, reason: Option<PlattersError>) -> Result<Option<PlattersError>> {
         let row = self.row(set)?;
         let (old, new) = self.give_up(set, &row)?;
-        let text = why.as_ref().map(|error| error_chain(error)).unwrap_or_default();
+        let text = reason.as_ref().map(|error| error_chain(error)).unwrap_or_default();
         if new.is_empty() {
             tracing::warn!(%set, "nothing of a set is wanted any more; it is given up");
         } else {
             tracing::error!(%set, error = text, "a set is given up; its bodies get other platters");
         }
-        self.troubles.gave_up(set, &text, self.times(), (row.bytes, &old, new));
-        Ok(why)
+        self.failures.record_give_up(set, &text, self.times(), (row.bytes, &old, new));
+        Ok(reason)
     }
 
     fn row(&self, set: SetId) -> Result<SetRow> {
-        rows::get(&*self.given.catalog, SETS, &set.to_bytes())?
+        rows::get(&*self.context.catalog, SETS, &set.to_bytes())?
             .ok_or_else(|| PlattersError::Internal { what: format!("set {set} has no row") })
     }
 
     fn advance(&self, set: SetId, change: impl FnOnce(&mut SetRow) + Send + 'static) -> Result<()> {
-        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else {
                 return Err(PlattersError::Internal { what: format!("set {set} has no row") });
@@ -238,9 +242,9 @@ impl Sealer {
         let mut released = Sealed::default();
         let (before, _) = self.progress.bytes();
         loop {
-            self.given.check_stopping()?;
+            self.context.check_stopping()?;
             let row = self.row(set)?;
-            self.note_progress(&row, before)?;
+            self.update_progress(&row, before)?;
             match row.state {
                 SetState::Planned if !self.is_wanted(set)? => {
                     return self.abandon(set, None).map(End::GivenUp);
@@ -256,7 +260,7 @@ impl Sealer {
                 SetState::Verified => self.stored(set)?,
                 SetState::Stored => released = self.release(set, &row)?,
                 SetState::Released => {
-                    drop_plan(&self.given, set)?;
+                    drop_plan(&self.context, set)?;
                     report.sets.push(set_status(&set.to_bytes(), &row)?);
                     report.objects += released.objects;
                     report.bytes += released.bytes;
@@ -272,11 +276,11 @@ impl Sealer {
 
     /// Updates the progress from the state of the set and what is to be done after it; `before` is
     /// what was done earlier. Its tracks are written, and then read back.
-    fn note_progress(&self, row: &SetRow, before: u64) -> Result<()> {
+    fn update_progress(&self, row: &SetRow, before: u64) -> Result<()> {
         let mut tracks = 0;
         for (_, platter) in row.platters() {
             let found: Option<PlatterRow> =
-                rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.context.catalog, PLATTERS, &platter.to_bytes())?;
             let user_bytes = found.map_or(0, |found| found.data_bytes + found.list_bytes);
             tracks += platter_bytes(&row.geometry, user_bytes);
         }
@@ -287,7 +291,7 @@ impl Sealer {
         };
         let staged = self.bodies.backlog()?.bytes;
         let own = if row.state < SetState::Released { row.bytes } else { 0 };
-        let later = sets_bytes(&self.given.geometry, staged.saturating_sub(own));
+        let later = sets_bytes(&self.context.geometry, staged.saturating_sub(own));
         self.progress.set(before + passes * tracks, before + 2 * (tracks + later));
         Ok(())
     }
@@ -299,9 +303,9 @@ impl Sealer {
         // Raised before the first byte: two attempts never carry the same generation.
         self.advance(set, |row| row.generation += 1)?;
         let row = self.row(set)?;
-        let (given, files, progress) = (&*self.given, &self.files, &self.progress);
+        let (context, files, progress) = (&*self.context, &self.files, &self.progress);
         let bodies = &*self.bodies;
-        let writing = SetWriting { given, bodies, files, set, row: &row, progress };
+        let writing = SetWriting { context, bodies, files, set, row: &row, progress };
         let damaged = match writing.run() {
             Ok(damaged) => damaged,
             Err(error) => {
@@ -315,7 +319,7 @@ impl Sealer {
             row.damaged = damaged;
             row.state = SetState::Written;
         })?;
-        self.given.fail.pass("seal-written");
+        self.context.fail.pass("seal-written");
         Ok(())
     }
 
@@ -327,7 +331,7 @@ impl Sealer {
     /// here as well, because the library starts with all platters at home.
     fn stored(&self, set: SetId) -> Result<()> {
         self.advance(set, |row| row.state = SetState::Stored)?;
-        self.given.fail.pass("seal-stored");
+        self.context.fail.pass("seal-stored");
         Ok(())
     }
 
@@ -337,25 +341,25 @@ impl Sealer {
         let mut has: Vec<Option<u32>> = Vec::new();
         for platter in platters {
             let row: Option<PlatterRow> =
-                rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.context.catalog, PLATTERS, &platter.to_bytes())?;
             has.push(row.and_then(|row| row.slot));
         }
         if let Some(slots) = has.iter().copied().collect::<Option<Vec<u32>>>() {
             return Ok(slots.into_iter().map(SlotIndex::new).collect());
         }
         let used: Vec<(Vec<u8>, PlatterId)> =
-            rows::rows_in(&*self.given.catalog, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows::rows_in(&*self.context.catalog, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
         let mut taken = BTreeSet::new();
         for (key, _) in used {
             taken.insert(keys::KeyReader::new(&key).u32()?);
         }
-        let zones = zones(&self.given.shape, &taken);
+        let zones = zones(&self.context.shape, &taken);
         let slots = choose_zones(&zones, platters.len()).map_err(|error| PlattersError::Full {
             what: format!("the library has no room for a set: {error}"),
         })?;
         let placed: Vec<(PlatterId, u32)> =
             platters.iter().copied().zip(slots.iter().map(|slot| slot.get())).collect();
-        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (platter, slot) in placed {
                 rows::put(tx, SLOTS, rows::slot_key(slot), &platter)?;
                 let key = platter.to_bytes().to_vec();
@@ -374,73 +378,73 @@ impl Sealer {
     fn release(&self, set: SetId, row: &SetRow) -> Result<Sealed> {
         let mut total = Sealed::default();
         let mut kept_bodies = BTreeSet::new();
-        let (mut fates, mut shards) = (Vec::new(), 0);
+        let (mut release_plans, mut shards) = (Vec::new(), 0);
         for (position, &platter) in (0u16..).zip(&row.information) {
-            let range = rows::plan_of(set, position);
+            let range = rows::plan_range(set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
+                rows::rows_in(&*self.context.catalog, PLANS, &range, usize::MAX)?;
             let found: Option<PlatterRow> =
-                rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.context.catalog, PLATTERS, &platter.to_bytes())?;
             let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
             for batch in plan.chunks(ROWS_PER_TRANSACTION_MAX) {
                 if shards + batch.len() > ROWS_PER_TRANSACTION_MAX {
-                    self.release_batch(std::mem::take(&mut fates), &mut total)?;
+                    self.release_batch(std::mem::take(&mut release_plans), &mut total)?;
                     shards = 0;
                 }
-                let fate = Fate::of(row, platter, batch, &unreadable);
-                kept_bodies.extend(fate.kept(batch));
-                fates.push(fate);
+                let release_plan = ReleasePlan::classify(row, platter, batch, &unreadable);
+                kept_bodies.extend(release_plan.kept(batch));
+                release_plans.push(release_plan);
                 shards += batch.len();
             }
         }
-        self.release_batch(fates, &mut total)?;
+        self.release_batch(release_plans, &mut total)?;
         total.damaged = row.damaged.iter().filter(|body| kept_bodies.remove(body)).count() as u64;
         total.kept = kept_bodies.len() as u64;
-        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else { return Ok(()) };
             row.state = SetState::Released;
             rows::put(tx, SETS, key.clone(), &row)?;
             Ok(tx.delete(FAULTS, key)?)
         })?;
-        self.given.fail.pass("seal-released");
+        self.context.fail.pass("seal-released");
         Ok(total)
     }
 
-    fn release_batch(&self, fates: Vec<Fate>, total: &mut Sealed) -> Result<()> {
+    fn release_batch(&self, release_plans: Vec<ReleasePlan>, total: &mut Sealed) -> Result<()> {
         let bodies = Arc::clone(&self.bodies);
         let commit = move |tx: &mut Transaction<'_>| -> Result<Vec<Released>> {
-            fates.iter().map(|fate| fate.seal(tx, &*bodies)).collect()
+            release_plans.iter().map(|release_plan| release_plan.seal(tx, &*bodies)).collect()
         };
-        let all = self.given.committer.commit_blocking(commit)?;
-        self.given.fail.pass("release-batch");
+        let all = self.context.committer.commit_blocking(commit)?;
+        self.context.fail.pass("release-batch");
         for released in all {
-            if let Some(then) = released.then {
-                then();
+            if let Some(on_commit) = released.on_commit {
+                on_commit();
             }
             total.objects += released.files;
             total.bodies += released.bodies;
             total.bytes += released.bytes;
         }
-        self.given.fail.pass("release-freed");
+        self.context.fail.pass("release-freed");
         Ok(())
     }
 }
 
 /// Returns what is started or waits at this time.
-pub(crate) fn under_way(given: &Given, troubles: &Troubles) -> Result<UnderWay> {
-    let now = given.passed();
-    let is_ready = |set: &SetId| !troubles.is_waiting(*set, now);
-    Ok(UnderWay {
-        is_ready: troubles.is_any_ripe(now) || unfinished(given)?.iter().any(is_ready),
-        is_full: troubles.is_full(Some(now)),
-        excluded: troubles.excluded(Some(now)),
+pub(crate) fn seal_readiness(context: &Context, failures: &SealFailures) -> Result<SealReadiness> {
+    let now = context.passed();
+    let is_ready = |set: &SetId| !failures.is_waiting(*set, now);
+    Ok(SealReadiness {
+        is_ready: failures.is_any_due(now) || unfinished(context)?.iter().any(is_ready),
+        is_full: failures.is_full(Some(now)),
+        excluded: failures.excluded(Some(now)),
     })
 }
 
 /// Returns sets that were started and are not released. One whose row cannot be read is left alone.
-fn unfinished(given: &Given) -> Result<Vec<SetId>> {
-    let all = rows::readable::<SetRow>(&*given.catalog, SETS)?.rows;
+fn unfinished(context: &Context) -> Result<Vec<SetId>> {
+    let all = rows::readable::<SetRow>(&*context.catalog, SETS)?.rows;
     all.into_iter()
         .filter(|(_, row)| row.state < SetState::Released)
         .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))
@@ -485,34 +489,34 @@ fn touches(geometry: &fulgurite_glass::Geometry, shard: &PlanRow, tracks: &[u32]
 
 /// What to do with the shards of a platter that was read back.
 #[derive(Debug)]
-struct Fate {
+struct ReleasePlan {
     platter: PlatterId,
-    safe: Vec<Placed>,
+    safe: Vec<PlacedShard>,
     /// Places of the bodies of the other shards.
     damaged: Vec<u64>,
     unreadable: Vec<u64>,
 }
 
-impl Fate {
+impl ReleasePlan {
     /// Sorts these shards of a platter by whether they are damaged or touch unreadable tracks.
-    fn of(
+    fn classify(
         row: &SetRow,
         platter: PlatterId,
         shards: &[(Vec<u8>, PlanRow)],
         unreadable: &[u32],
     ) -> Self {
         let (safe, damaged) = (Vec::new(), Vec::new());
-        let mut fate = Self { platter, safe, damaged, unreadable: Vec::new() };
+        let mut release_plan = Self { platter, safe, damaged, unreadable: Vec::new() };
         for (_, shard) in shards {
             if row.damaged.contains(&shard.body_id) {
-                fate.damaged.push(shard.place);
+                release_plan.damaged.push(shard.place);
             } else if touches(&row.geometry, shard, unreadable) {
-                fate.unreadable.push(shard.place);
+                release_plan.unreadable.push(shard.place);
             } else {
-                fate.safe.push(placed(platter, shard));
+                release_plan.safe.push(placed(platter, shard));
             }
         }
-        fate
+        release_plan
     }
 
     /// Returns the bodies of those shards that are not safe.
@@ -524,8 +528,8 @@ impl Fate {
 
     /// Records the outcome, and adds to the platter's live bytes what rows point at.
     fn seal(&self, tx: &mut Transaction<'_>, bodies: &dyn Bodies) -> Result<Released> {
-        bodies.kept(tx, &self.damaged, Kept::Damaged)?;
-        bodies.kept(tx, &self.unreadable, Kept::Unreadable)?;
+        bodies.kept(tx, &self.damaged, KeepReason::Damaged)?;
+        bodies.kept(tx, &self.unreadable, KeepReason::Unreadable)?;
         let released = bodies.placed(tx, &self.safe)?;
         let key = self.platter.to_bytes().to_vec();
         if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
@@ -537,9 +541,9 @@ impl Fate {
 }
 
 /// Returns a planned shard as placed on this platter.
-const fn placed(platter: PlatterId, shard: &PlanRow) -> Placed {
+const fn placed(platter: PlatterId, shard: &PlanRow) -> PlacedShard {
     let &PlanRow { place, offset, body_offset, bytes, crc, .. } = shard;
-    Placed { place, shard: Shard { platter, offset, body_offset, bytes, crc } }
+    PlacedShard { place, shard: Shard { platter, offset, body_offset, bytes, crc } }
 }
 
 #[cfg(test)]

@@ -20,8 +20,9 @@ use crate::plan::plan_set;
 use crate::rows::{PLANS, SPACES};
 use crate::seal::Sealer;
 use crate::{
-    Backlog, Bodies, Excluded, FAIL_POINTS, FailPoints, FarLibrary, Given, Ingested, Kept, Placed,
-    PlatterFiles, ReadAt, Released, Result, Shard, Shared, Waiting, cipher_crc,
+    Backlog, Bodies, Context, Excluded, FAIL_POINTS, FailPoints, FarLibrary, IngestedBody,
+    KeepReason, PlacedShard, PlatterFiles, ReadAt, Released, Result, Shard, Shared, WaitingBody,
+    cipher_crc,
 };
 
 const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
@@ -90,11 +91,11 @@ impl KeyValue for Counting<Arc<FjallStore>> {
 }
 
 /// Creates the context of the glass tier in this folder, and the count of plan rows read.
-fn given(
+fn context(
     folder: &Path,
     config: &GlassConfig,
     far: Vec<Arc<dyn FarLibrary>>,
-) -> (Given, Arc<AtomicU64>) {
+) -> (Context, Arc<AtomicU64>) {
     let (catalog, platters) = (folder.join("catalog"), folder.join("platters"));
     std::fs::create_dir(&catalog).unwrap();
     std::fs::create_dir(&platters).unwrap();
@@ -113,14 +114,14 @@ fn given(
         stopping: Arc::default(),
         far,
     };
-    (Given::new(shared, config).unwrap(), read)
+    (Context::new(shared, config).unwrap(), read)
 }
 
 /// A catalog with a library and a sealer, without threads of its own.
 pub(crate) struct Bench {
     _dir: tempfile::TempDir,
-    pub(crate) given: Arc<Given>,
-    pub(crate) held: Arc<Held>,
+    pub(crate) context: Arc<Context>,
+    pub(crate) held: Arc<MemoryBodies>,
     library: LiveLibrary,
     pub(crate) files: PlatterFiles,
     pub(crate) sealer: Sealer,
@@ -136,15 +137,15 @@ impl Bench {
     pub(crate) fn with_far(far_redundancy: u16, far: Vec<Arc<dyn FarLibrary>>) -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let config = GlassConfig { far_redundancy, ..config() };
-        let (given, plan_rows_read) = given(dir.path(), &config, far);
-        let given = Arc::new(given);
+        let (context, plan_rows_read) = context(dir.path(), &config, far);
+        let context = Arc::new(context);
         let track_size = ByteCount::mib(1);
-        let library = LiveLibrary::start(&config.library, track_size, &given.panics).unwrap();
-        let held = Arc::<Held>::default();
+        let library = LiveLibrary::start(&config.library, track_size, &context.panics).unwrap();
+        let held = Arc::<MemoryBodies>::default();
         let bodies: Arc<dyn Bodies> = Arc::clone(&held) as _;
-        let sealer = Sealer::new(&given, &bodies, &library, &Arc::default(), &Arc::default());
-        let files = given.files.clone();
-        Self { _dir: dir, given, held, library, files, sealer, plan_rows_read }
+        let sealer = Sealer::new(&context, &bodies, &library, &Arc::default(), &Arc::default());
+        let files = context.files.clone();
+        Self { _dir: dir, context, held, library, files, sealer, plan_rows_read }
     }
 
     pub(crate) fn plan(&self) -> SetId {
@@ -152,12 +153,12 @@ impl Bench {
     }
 
     pub(crate) fn plan_until(&self, until: u64) -> SetId {
-        plan_set(&self.given, &*self.held, until, &Excluded::default()).unwrap().unwrap()
+        plan_set(&self.context, &*self.held, until, &Excluded::default()).unwrap().unwrap()
     }
 
     pub(crate) fn count(&self, space: Space) -> usize {
         let all = KeyRange::prefix(b"");
-        self.given.catalog.range(space, &all, Direction::Ascending, 9999).unwrap().len()
+        self.context.catalog.range(space, &all, Direction::Ascending, 9999).unwrap().len()
     }
 
     /// Returns the plan rows read since the last call.
@@ -181,7 +182,7 @@ impl Drop for Bench {
 
 /// Bodies in memory, each a file by itself. Changes take effect before their transaction commits.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Mutex<State>);
+pub(crate) struct MemoryBodies(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -214,7 +215,7 @@ impl State {
     }
 }
 
-impl Held {
+impl MemoryBodies {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -266,7 +267,7 @@ impl ReadAt for Bytes {
     }
 }
 
-impl Bodies for Held {
+impl Bodies for MemoryBodies {
     fn backlog(&self) -> Result<Backlog> {
         let state = self.lock();
         let bytes = state.waiting.values().map(|body| body.bytes.len() as u64).sum();
@@ -277,15 +278,15 @@ impl Bodies for Held {
         &self,
         until: u64,
         wanted: &dyn Fn(u64) -> bool,
-        take: &mut dyn FnMut(Waiting) -> ControlFlow<()>,
+        take: &mut dyn FnMut(WaitingBody) -> ControlFlow<()>,
     ) -> Result<()> {
         let waiting = self.lock().waiting.clone();
         for (place, body) in waiting.range(..=until).filter(|(place, _)| wanted(**place)) {
-            let waits = Waiting {
+            let waits = WaitingBody {
                 place: *place,
                 body: body.id,
                 file: body.id,
-                near: body.name.clone().into_bytes(),
+                affinity_key: body.name.clone().into_bytes(),
                 bytes: body.bytes.len() as u64,
                 from: body.placed_bytes(),
                 entry_bytes: ENTRY_BYTES,
@@ -297,12 +298,12 @@ impl Bodies for Held {
         Ok(())
     }
 
-    fn body(&self, place: u64) -> Result<Option<Ingested>> {
+    fn body(&self, place: u64) -> Result<Option<IngestedBody>> {
         Ok(self.lock().waiting.get(&place).map(|body| {
             let mut crc = cipher_crc();
             crc.update(&body.bytes);
             let (bytes, placed) = (body.bytes.len() as u64, body.placed.clone());
-            Ingested { body: body.id, bytes, digest: crc.finalize(), placed }
+            IngestedBody { body: body.id, bytes, digest: crc.finalize(), placed }
         }))
     }
 
@@ -316,7 +317,7 @@ impl Bodies for Held {
         Ok(self.lock().waiting.get(&place).map(|_| vec![7; planned_bytes as usize]))
     }
 
-    fn placed(&self, _tx: &mut Transaction<'_>, safe: &[Placed]) -> Result<Released> {
+    fn placed(&self, _tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> Result<Released> {
         let mut released = Released::default();
         let mut state = self.lock();
         for placed in safe {
@@ -333,14 +334,14 @@ impl Bodies for Held {
         Ok(released)
     }
 
-    fn kept(&self, _tx: &mut Transaction<'_>, places: &[u64], why: Kept) -> Result<()> {
-        if why == Kept::Damaged {
+    fn kept(&self, _tx: &mut Transaction<'_>, places: &[u64], reason: KeepReason) -> Result<()> {
+        if reason == KeepReason::Damaged {
             self.lock().waiting.retain(|place, _| !places.contains(place));
         }
         Ok(())
     }
 
-    fn again(
+    fn requeue(
         &self,
         _tx: &mut Transaction<'_>,
         places: &[u64],

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::rows::{self, MARGINS, TrackRow, VERIFIED, VerificationRow};
-use crate::{Given, PlattersError, Result};
+use crate::{Context, PlattersError, Result};
 
 /// The last verification of a platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,22 +59,22 @@ impl From<SectorReading> for VerifiedSector {
 }
 
 /// Removes the results for a platter that no longer exists.
-pub(crate) fn forget(given: &Given, platter: PlatterId) -> Result<()> {
-    forget_tracks(given, platter)?;
-    given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+pub(crate) fn forget(context: &Context, platter: PlatterId) -> Result<()> {
+    forget_tracks(context, platter)?;
+    context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
         Ok(tx.delete(VERIFIED, platter.to_bytes())?)
     })
 }
 
-fn forget_tracks(given: &Given, platter: PlatterId) -> Result<()> {
+fn forget_tracks(context: &Context, platter: PlatterId) -> Result<()> {
     let all = KeyRange::prefix(&platter.to_bytes());
     loop {
         let old: Vec<(Vec<u8>, TrackRow)> =
-            rows::rows_in(&*given.catalog, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
+            rows::rows_in(&*context.catalog, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
         if old.is_empty() {
             return Ok(());
         }
-        given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             old.into_iter().try_for_each(|(key, _)| Ok(tx.delete(MARGINS, key)?))
         })?;
     }
@@ -82,25 +82,25 @@ fn forget_tracks(given: &Given, platter: PlatterId) -> Result<()> {
 
 /// Replaces the results for a platter; they are durable when the ticket completes. A crash in
 /// between leaves only some of the tracks, and the verification unfinished: it is done again.
-pub(crate) fn note(
-    given: &Given,
+pub(crate) fn record(
+    context: &Context,
     platter: PlatterId,
     report: &VerifyReport,
 ) -> Result<Ticket<(), PlattersError>> {
     let id = platter.to_bytes();
-    forget_tracks(given, platter)?;
+    forget_tracks(context, platter)?;
     for tracks in report.readings.chunks(ROWS_PER_TRANSACTION_MAX) {
         let rows = tracks.iter().map(|(track, readings)| {
             let key = KeyWriter::new().fixed(&id).u32(track.get()).finish();
             (key, TrackRow(readings.iter().map(|reading| reading.to_byte()).collect()))
         });
         let rows: Vec<(Vec<u8>, TrackRow)> = rows.collect();
-        given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             rows.into_iter().try_for_each(|(key, row)| rows::put(tx, MARGINS, key, &row))
         })?;
     }
     let row = VerificationRow {
-        at: given.now(),
+        at: context.now(),
         sectors: report.sectors,
         failed: report.failed_sectors,
         margins: report.margins,
@@ -108,12 +108,12 @@ pub(crate) fn note(
     let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
         rows::put(tx, VERIFIED, id.to_vec(), &row)
     };
-    Ok(given.committer.submit_blocking(commit))
+    Ok(context.committer.submit_blocking(commit))
 }
 
 /// Returns the results for a platter, or `None` if it was never verified.
-pub(crate) fn of(given: &Given, platter: PlatterId) -> Result<Option<Verification>> {
-    let view = given.catalog.snapshot();
+pub(crate) fn load(context: &Context, platter: PlatterId) -> Result<Option<Verification>> {
+    let view = context.catalog.snapshot();
     let Some(row) = rows::get::<VerificationRow>(&*view, VERIFIED, &platter.to_bytes())? else {
         return Ok(None);
     };

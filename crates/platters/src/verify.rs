@@ -8,9 +8,9 @@ use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
 use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
+use crate::context::Context;
 use crate::far::{self, OpenPlatter};
-use crate::given::Given;
-use crate::library_driver::{self, Due, LiveLibrary, Pace, Pass, Read, Verify};
+use crate::library_driver::{self, LiveLibrary, Pace, Pass, Read, ReadDeadline, Verify};
 use crate::medium::MediumHandle;
 use crate::progress::{Part, Progress, platter_bytes};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
@@ -20,8 +20,8 @@ use crate::{PlattersError, Result, verification};
 
 /// Pause before a platter that could not be decoded is retried, and interval of checks whether to
 /// stop.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);
-const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(10);
+const STOP_POLL: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The result of a drive, once it is done.
 pub(crate) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
@@ -42,13 +42,13 @@ pub struct Stored {
 
 impl Stored {
     /// Creates a platter whose row, or whose set's row, cannot be read.
-    fn unreadable(platter: PlatterId, set: SetId, why: String) -> Self {
-        let (slot, tracks, bytes, unreadable) = (None, 0, 0, Some(why));
+    fn unreadable(platter: PlatterId, set: SetId, reason: String) -> Self {
+        let (slot, tracks, bytes, unreadable) = (None, 0, 0, Some(reason));
         Self { platter, slot, set, tracks, bytes, unreadable }
     }
 
     /// Returns the report of a platter that could not be read.
-    fn failed(&self, why: String) -> VerifiedPlatter {
+    fn failed(&self, reason: String) -> VerifiedPlatter {
         let (sectors, sectors_failed, margin_min, tracks_by_group) = (0, 0, 0, 0);
         VerifiedPlatter {
             platter: self.platter,
@@ -59,7 +59,7 @@ impl Stored {
             tracks_by_group,
             tracks_unreadable: u64::from(self.tracks),
             sector_margins: None,
-            error: Some(why),
+            error: Some(reason),
         }
     }
 }
@@ -70,7 +70,7 @@ type Reading = (PlatterReader<OpenPlatter>, Verification);
 /// Reads platters completely.
 #[derive(Clone, Debug)]
 pub(crate) struct Verifier {
-    given: Arc<Given>,
+    context: Arc<Context>,
     library: LiveLibrary,
     medium: MediumHandle,
     progress: Arc<Progress>,
@@ -78,11 +78,15 @@ pub(crate) struct Verifier {
 
 impl Verifier {
     /// Creates a verifier on this library, which counts what it reads.
-    pub(crate) fn new(given: &Arc<Given>, library: &LiveLibrary, progress: &Arc<Progress>) -> Self {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        library: &LiveLibrary,
+        progress: &Arc<Progress>,
+    ) -> Self {
         Self {
-            given: Arc::clone(given),
+            context: Arc::clone(context),
             library: library.clone(),
-            medium: MediumHandle::deferred(&given.medium),
+            medium: MediumHandle::deferred(&context.medium),
             progress: Arc::clone(progress),
         }
     }
@@ -92,9 +96,9 @@ impl Verifier {
     pub(crate) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
         match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(Err(PlattersError::Undecoded { .. })) => self.read_later(platter),
-            None if self.given.medium.decodes_later() => {
+            None if self.context.medium.can_defer_decoding() => {
                 let report = self.read_later(platter);
-                self.given.fail.pass("verify-platter");
+                self.context.fail.pass("verify-platter");
                 report
             }
             Some(read) => read,
@@ -107,17 +111,17 @@ impl Verifier {
     pub(crate) fn verification(&self, platter: PlatterId) -> (Verify, Outcome) {
         let outcome = Outcome::default();
         let (verifier, shared) = (self.clone(), Arc::clone(&outcome));
-        let mut under_way: Option<Reading> = None;
+        let mut paused: Option<Reading> = None;
         let mut part = self.progress.part();
-        let mut is_done = self.given.medium.decodes_later();
+        let mut is_done = self.context.medium.can_defer_decoding();
         let work = move |pace: &Pace| {
             if is_done {
-                return Pass::Whole;
+                return Pass::Complete;
             }
-            let report = match verifier.read_on(platter, (&mut under_way, &mut part), pace) {
+            let report = match verifier.read_on(platter, (&mut paused, &mut part), pace) {
                 Ok(None) => {
-                    let done = under_way.as_ref().map_or(0, |(_, found)| found.tracks_done());
-                    return Pass::Rests { tracks_done: done };
+                    let done = paused.as_ref().map_or(0, |(_, found)| found.tracks_done());
+                    return Pass::Paused { tracks_done: done };
                 }
                 Ok(Some(report)) => Ok(report),
                 Err(error) => {
@@ -126,10 +130,10 @@ impl Verifier {
                     Err(error)
                 }
             };
-            verifier.given.fail.pass("verify-platter");
+            verifier.context.fail.pass("verify-platter");
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
             is_done = true;
-            Pass::Whole
+            Pass::Complete
         };
         (Box::new(work), outcome)
     }
@@ -138,10 +142,10 @@ impl Verifier {
     fn read_on(
         &self,
         platter: PlatterId,
-        (under_way, part): (&mut Option<Reading>, &mut Part),
+        (paused, part): (&mut Option<Reading>, &mut Part),
         pace: &Pace,
     ) -> Result<Option<VerifyReport>> {
-        let (reader, mut found) = match under_way.take() {
+        let (reader, mut found) = match paused.take() {
             Some(reading) => reading,
             None => {
                 let reader = self.open(platter)?;
@@ -153,11 +157,11 @@ impl Verifier {
         let tracks = reader.map().tracks();
         let track_bytes = track_bytes(&reader);
         while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
-            self.given.check_stopping()?;
+            self.context.check_stopping()?;
             let done = found.tracks_done();
             part.at(u64::from(done) * track_bytes);
-            if !pace.goes_on(done) && done < tracks {
-                *under_way = Some((reader, found));
+            if !pace.can_continue(done) && done < tracks {
+                *paused = Some((reader, found));
                 return Ok(None);
             }
         }
@@ -165,8 +169,8 @@ impl Verifier {
     }
 
     pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterReader<OpenPlatter>> {
-        let source = self.given.open_to_verify(platter)?;
-        let expected = Some((self.given.archive, platter));
+        let source = self.context.open_to_verify(platter)?;
+        let expected = Some((self.context.archive, platter));
         PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
     }
 
@@ -182,10 +186,10 @@ impl Verifier {
                 read => return read,
             };
             tracing::warn!(%platter, %error, "verification waits for the decode service");
-            let again = std::time::Instant::now() + AGAIN;
-            while std::time::Instant::now() < again {
-                self.given.check_stopping()?;
-                std::thread::sleep(LOOK);
+            let retry_at = std::time::Instant::now() + RETRY_DELAY;
+            while std::time::Instant::now() < retry_at {
+                self.context.check_stopping()?;
+                std::thread::sleep(STOP_POLL);
             }
         }
     }
@@ -194,22 +198,22 @@ impl Verifier {
         let reader = self.open(platter)?;
         let mut buffer = TrackBuffer::new();
         let track_bytes = track_bytes(&reader);
-        let mut said = |done: u32, _: u32| part.at(u64::from(done) * track_bytes);
-        reader.verify(&self.medium, &mut buffer, &mut said).map_err(glass_error(platter))
+        let mut on_progress = |done: u32, _: u32| part.at(u64::from(done) * track_bytes);
+        reader.verify(&self.medium, &mut buffer, &mut on_progress).map_err(glass_error(platter))
     }
 
     /// Reads a stored platter completely again. Defects of the platter are in the report.
     pub(crate) fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
-        self.given.check_stopping()?;
-        if let Some(why) = &stored.unreadable {
-            return Ok(stored.failed(why.clone()));
+        self.context.check_stopping()?;
+        if let Some(reason) = &stored.unreadable {
+            return Ok(stored.failed(reason.clone()));
         }
         let &Stored { platter, slot, set, tracks, .. } = stored;
         let outcome = Outcome::default();
         let (verifier, shared) = (self.clone(), Arc::clone(&outcome));
         let mut part = self.progress.part();
         let work: Read = Box::new(move || {
-            if verifier.given.medium.decodes_later() {
+            if verifier.context.medium.can_defer_decoding() {
                 return;
             }
             let report = verifier.read_whole(platter, &mut part);
@@ -218,7 +222,8 @@ impl Verifier {
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
         let brought = match slot {
             Some(slot) => {
-                let answer = self.library.read(platter, slot, span, Due::OBJECTIVE, work)?;
+                let answer =
+                    self.library.read(platter, slot, span, ReadDeadline::OBJECTIVE, work)?;
                 library_driver::wait(answer)
             }
             None => {
@@ -228,7 +233,7 @@ impl Verifier {
         };
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let report = match (brought, report) {
-            (Ok(()), None) if self.given.medium.decodes_later() => {
+            (Ok(()), None) if self.context.medium.can_defer_decoding() => {
                 self.read_whole(platter, &mut self.progress.part())
             }
             (Ok(()), Some(read)) => read,
@@ -240,7 +245,7 @@ impl Verifier {
             }
         };
         if let Ok(report) = &report {
-            verification::note(&self.given, platter, report)?.wait()?;
+            verification::record(&self.context, platter, report)?.wait()?;
         }
         Ok(match report {
             Ok(report) => VerifiedPlatter {
@@ -260,22 +265,22 @@ impl Verifier {
 }
 
 /// Returns the number of tracks of a platter of this set.
-pub(crate) fn track_count(given: &Given, row: &SetRow, platter: PlatterId) -> Result<u32> {
-    let found: Option<PlatterRow> = rows::get(&*given.catalog, PLATTERS, &platter.to_bytes())?;
+pub(crate) fn track_count(context: &Context, row: &SetRow, platter: PlatterId) -> Result<u32> {
+    let found: Option<PlatterRow> = rows::get(&*context.catalog, PLATTERS, &platter.to_bytes())?;
     let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
     Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
 }
 
 /// Returns the stored platters: one, or all.
-pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<Vec<Stored>> {
-    let all: rows::Readable<PlatterRow> = rows::readable(&*given.catalog, PLATTERS)?;
+pub(crate) fn stored_platters(context: &Context, only: Option<PlatterId>) -> Result<Vec<Stored>> {
+    let all: rows::Readable<PlatterRow> = rows::readable(&*context.catalog, PLATTERS)?;
     let mut stored = Vec::new();
-    for (key, why) in all.unreadable {
+    for (key, reason) in all.unreadable {
         let platter = PlatterId::from_bytes(rows::id(&key)?);
         if only.is_none_or(|only| only == platter) {
             // Only the row named its set.
             let set = SetId::from_bytes([0; 16]);
-            stored.push(Stored::unreadable(platter, set, damaged_row(&why)));
+            stored.push(Stored::unreadable(platter, set, damaged_row(&reason)));
         }
     }
     for (key, row) in all.rows {
@@ -284,22 +289,23 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
             continue;
         }
         let slot = row.slot.map(SlotIndex::new);
-        let is_far = || Ok::<_, PlattersError>(far::place(&*given.catalog, platter)?.is_some());
+        let is_far = || Ok::<_, PlattersError>(far::place(&*context.catalog, platter)?.is_some());
         if slot.is_none() && !is_far()? {
             continue;
         }
         // A set in progress is verified by its sealing.
-        let set = match rows::look::<SetRow>(&*given.catalog, SETS, &row.set.to_bytes())? {
+        let set = match rows::get_readable::<SetRow>(&*context.catalog, SETS, &row.set.to_bytes())?
+        {
             Ok(set) => set,
-            Err(why) => {
-                stored.push(Stored::unreadable(platter, row.set, damaged_row(&why)));
+            Err(reason) => {
+                stored.push(Stored::unreadable(platter, row.set, damaged_row(&reason)));
                 continue;
             }
         };
         if let Some(found) = set.filter(|set| set.state >= SetState::Stored) {
             let bytes = platter_bytes(&found.geometry, row.data_bytes + row.list_bytes);
             let set = row.set;
-            let tracks = track_count(given, &found, platter)?;
+            let tracks = track_count(context, &found, platter)?;
             stored.push(Stored { platter, slot, set, tracks, bytes, unreadable: None });
         }
     }
@@ -311,8 +317,8 @@ pub(crate) fn stored_platters(given: &Given, only: Option<PlatterId>) -> Result<
 }
 
 /// Returns the error of a platter whose row, or whose set's row, is damaged.
-fn damaged_row(why: &str) -> String {
-    format!("the catalog is damaged: {why}; stop the archive and run `fulgurite recover`")
+fn damaged_row(reason: &str) -> String {
+    format!("the catalog is damaged: {reason}; stop the archive and run `fulgurite recover`")
 }
 
 /// Returns the bytes of each track of a platter.

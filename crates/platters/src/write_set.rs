@@ -10,7 +10,7 @@
 //! are written, and is complete when the set counts as written. An interrupted attempt is
 //! discarded: the next one writes the whole set again with the generation raised.
 
-mod finishing;
+mod finisher;
 mod redundancy;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,11 +24,11 @@ use fulgurite_glass::{
 };
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
-use self::finishing::{Finisher, with_finisher};
+use self::finisher::{Finisher, with_finisher};
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
 use crate::{
-    Bodies, Given, Ingested, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles,
+    Bodies, Context, IngestedBody, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles,
     PlattersError, Progress, Result, cipher_crc, joined_crc,
 };
 
@@ -43,7 +43,7 @@ const _: () = assert!(SOFTWARE.len() <= SOFTWARE_BYTES_MAX, "a geometry keeps ro
 struct Pieces {
     bodies: BTreeMap<ObjectId, Written>,
     /// Plan rows of pieces of split bodies, with their CRCs.
-    cut: Vec<(Vec<u8>, PlanRow)>,
+    split_rows: Vec<(Vec<u8>, PlanRow)>,
 }
 
 /// The pieces of a body that were written.
@@ -66,7 +66,7 @@ struct Piece {
 /// One attempt to write a set.
 #[derive(Debug)]
 pub(crate) struct SetWriting<'a> {
-    pub(crate) given: &'a Given,
+    pub(crate) context: &'a Context,
     pub(crate) bodies: &'a dyn Bodies,
     pub(crate) files: &'a PlatterFiles,
     pub(crate) set: SetId,
@@ -101,12 +101,12 @@ impl SetWriting<'_> {
     pub(crate) fn run(&self) -> Result<Vec<ObjectId>> {
         let members = self.members()?;
         let pieces = Mutex::<Pieces>::default();
-        with_finisher(self.given, self.files, |finisher| {
+        with_finisher(self.context, self.files, |finisher| {
             let information = self.write_information(&members, &pieces, finisher)?;
             self.write_redundancy(&members, information, finisher)
         })?;
         let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.note_checksums(pieces.cut)?;
+        self.record_checksums(pieces.split_rows)?;
         self.damaged(&pieces.bodies)
     }
 
@@ -121,7 +121,7 @@ impl SetWriting<'_> {
     }
 
     fn platter_row(&self, platter: PlatterId) -> Result<PlatterRow> {
-        rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
+        rows::get(&*self.context.catalog, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
             PlattersError::Corrupt { what: format!("platter {platter} has no row in the catalog") }
         })
     }
@@ -141,7 +141,7 @@ impl SetWriting<'_> {
         };
         let header = PlatterHeader {
             format: FormatVersion::CURRENT,
-            archive: self.given.archive,
+            archive: self.context.archive,
             platter,
             generation: self.row.generation,
             set: self.set,
@@ -185,7 +185,7 @@ impl SetWriting<'_> {
         let done = Mutex::<BTreeMap<u16, PlatterFileSource>>::default();
         let work = || -> Result<()> {
             while let Some((position, platter)) = next() {
-                self.given.check_stopping()?;
+                self.context.check_stopping()?;
                 let writer = self.begin(position, platter, members)?;
                 let writer = self.write_platter(position, platter, writer, pieces)?;
                 let source = self.end(platter, writer, finisher)?;
@@ -194,7 +194,7 @@ impl SetWriting<'_> {
             Ok(())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        in_parallel(threads.min(self.row.information.len()), &self.given.panics, work)?;
+        in_parallel(threads.min(self.row.information.len()), &self.context.panics, work)?;
         Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -205,14 +205,14 @@ impl SetWriting<'_> {
         mut writer: Writer,
         pieces: &Mutex<Pieces>,
     ) -> Result<Writer> {
-        let range = rows::plan_of(self.set, position);
+        let range = rows::plan_range(self.set, position);
         let plan: Vec<(Vec<u8>, PlanRow)> =
-            rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
+            rows::rows_in(&*self.context.catalog, PLANS, &range, usize::MAX)?;
         let mut buffer = Vec::new();
         let half = plan.len() / 2;
         for (index, planned) in plan.iter().enumerate() {
             if index == half {
-                self.given.fail.pass("write-half");
+                self.context.fail.pass("write-half");
             }
             self.write_shard(platter, planned, &mut writer, &mut buffer, pieces)?;
         }
@@ -256,7 +256,7 @@ impl SetWriting<'_> {
         let (body_offset, bytes) = (shard.body_offset, shard.bytes);
         written.pieces.push(Piece { body_offset, bytes, crc });
         if shard.bytes != shard.body_bytes {
-            pieces.cut.push((key.clone(), PlanRow { crc, ..*shard }));
+            pieces.split_rows.push((key.clone(), PlanRow { crc, ..*shard }));
         }
         Ok(())
     }
@@ -315,7 +315,7 @@ impl SetWriting<'_> {
         let geometry = &self.row.geometry;
         let mut readers: Vec<PlatterReader<PlatterFileSource>> = Vec::new();
         for (&platter, source) in self.row.information.iter().zip(information.into_values()) {
-            let expected = Some((self.given.archive, platter));
+            let expected = Some((self.context.archive, platter));
             let reader = PlatterReader::open(source, expected, &NoFaults);
             readers.push(reader.map_err(glass_error(platter))?);
         }
@@ -328,7 +328,7 @@ impl SetWriting<'_> {
         }
         let tracks = geometry.tracks_for(self.row.redundancy_bytes);
         self.encode(tracks, &readers, |columns, bytes| {
-            self.given.check_stopping()?;
+            self.context.check_stopping()?;
             for ((platter, writer), column) in writers.iter_mut().zip(columns.chunks_exact(bytes)) {
                 writer.write(column).map_err(glass_error(*platter))?;
             }
@@ -340,11 +340,11 @@ impl SetWriting<'_> {
     }
 
     /// Records the CRCs of pieces in the plan, so that a later set can verify the whole body.
-    fn note_checksums(&self, mut cut: Vec<(Vec<u8>, PlanRow)>) -> Result<()> {
-        cut.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        for batch in cut.chunks(ROWS_PER_TRANSACTION_MAX) {
+    fn record_checksums(&self, mut split_rows: Vec<(Vec<u8>, PlanRow)>) -> Result<()> {
+        split_rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for batch in split_rows.chunks(ROWS_PER_TRANSACTION_MAX) {
             let batch = batch.to_vec();
-            self.given.committer.commit_blocking(
+            self.context.committer.commit_blocking(
                 move |tx: &mut Transaction<'_>| -> Result<()> {
                     batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
                 },
@@ -368,7 +368,7 @@ impl SetWriting<'_> {
 }
 
 /// Whether a body's pieces of this set, with those on glass before it, can be what was ingested.
-fn is_as_ingested(body: &Ingested, written: &[Piece]) -> bool {
+fn is_as_ingested(body: &IngestedBody, written: &[Piece]) -> bool {
     let Some(first) = written.iter().map(|piece| piece.body_offset).min() else { return true };
     let before = body.placed.iter().filter(|shard| shard.body_offset < first);
     let all: Option<Vec<(u64, u64, u64)>> = before

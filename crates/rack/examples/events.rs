@@ -27,7 +27,7 @@ use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, See
 const DAY: Duration = Duration::from_secs(86_400);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum ScheduledEvent {
     Read,
     Up(PlaceId),
     Down(PlaceId),
@@ -93,40 +93,42 @@ fn processor_s() -> f64 {
 /// Simulates a day of reads. Returns the number of events.
 fn day(rack: &mut Rack, rate: f64) -> u64 {
     let mut random = Seed::new(1).child(b"reads").stream();
-    let mut agenda = BinaryHeap::from([Reverse((Instant::ZERO, 0, Happening::Read))]);
+    let mut agenda = BinaryHeap::from([Reverse((Instant::ZERO, 0, ScheduledEvent::Read))]);
     let (mut events, mut sequence, mut next_op) = (0, 0, 0);
     let mut out = Outbox::new();
-    while let Some(Reverse((now, _, happening))) = agenda.pop() {
+    while let Some(Reverse((now, _, scheduled))) = agenda.pop() {
         if now.since(Instant::ZERO) > DAY {
             break;
         }
-        let mut later = |time: Duration, happening| {
+        let mut later = |time: Duration, scheduled| {
             sequence += 1;
-            agenda.push(Reverse((now + time, sequence, happening)));
+            agenda.push(Reverse((now + time, sequence, scheduled)));
         };
-        let event = match happening {
-            Happening::Read => {
+        let event = match scheduled {
+            ScheduledEvent::Read => {
                 let gap = -(1.0 - random.unit()).ln() / rate;
-                later(Duration::from_secs_f64(gap), Happening::Read);
+                later(Duration::from_secs_f64(gap), ScheduledEvent::Read);
                 next_op += 1;
                 let group = u32::try_from(random.below(48)).unwrap_or(0);
                 Event::Submit { op: read(next_op, group) }
             }
-            Happening::Up(place) => Event::Up { place },
-            Happening::Down(place) => Event::Down { place },
-            Happening::Done(op) => Event::Done { op },
+            ScheduledEvent::Up(place) => Event::Up { place },
+            ScheduledEvent::Down(place) => Event::Down { place },
+            ScheduledEvent::Done(op) => Event::Done { op },
         };
         events += 1;
         rack.step(now, event, &mut out);
         for command in out.drain() {
             match command {
                 Command::SpinUp { place, .. } => {
-                    later(Duration::from_secs(14), Happening::Up(place));
+                    later(Duration::from_secs(14), ScheduledEvent::Up(place));
                 }
                 Command::SpinDown { place } => {
-                    later(Duration::from_secs(1), Happening::Down(place));
+                    later(Duration::from_secs(1), ScheduledEvent::Down(place));
                 }
-                Command::Run { op, .. } => later(Duration::from_millis(650), Happening::Done(op)),
+                Command::Run { op, .. } => {
+                    later(Duration::from_millis(650), ScheduledEvent::Done(op))
+                }
                 Command::Refuse { .. } | Command::Alarm { .. } | Command::Overdrawn { .. } => {}
             }
         }

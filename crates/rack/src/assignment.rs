@@ -13,12 +13,12 @@ use crate::{ClassId, Error, GroupId, Members, PlaceId, Shape};
 pub struct Assignment {
     groups: Vec<Group>,
     classes: Vec<Vec<GroupId>>,
-    of: Vec<Seat>,
+    of: Vec<MemberSlot>,
 }
 
 /// The group and position of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct MemberSlot {
     /// Its group.
     pub group: GroupId,
     /// Its position among the places of the group.
@@ -50,7 +50,7 @@ impl Assignment {
     /// # Errors
     /// When the table is of another rack, or numbers are left out.
     pub fn from_table(shape: &Shape, table: &Table) -> Result<Self, Error> {
-        let misfit = |what: String| Error::Misfit { what };
+        let misfit = |detail: String| Error::Misfit { detail };
         if table.group_of.len() != shape.place_count() {
             let (has, places) = (table.group_of.len(), shape.place_count());
             return Err(misfit(format!("it has {has} places, the shape {places}")));
@@ -71,13 +71,13 @@ impl Assignment {
         if let Some(empty) = classes.iter().position(Vec::is_empty) {
             return Err(misfit(format!("class {empty} has no groups")));
         }
-        let mut of = vec![Seat { group: GroupId::new(0), position: 0 }; shape.place_count()];
+        let mut of = vec![MemberSlot { group: GroupId::new(0), position: 0 }; shape.place_count()];
         for (group, of_group) in (0..).map(GroupId::new).zip(&places) {
-            if of_group.is_empty() || of_group.len() > Members::MOST {
+            if of_group.is_empty() || of_group.len() > Members::CAPACITY {
                 return Err(misfit(format!("group {group} has {} places", of_group.len())));
             }
             for (position, place) in of_group.iter().enumerate() {
-                of[place.as_usize()] = Seat { group, position };
+                of[place.as_usize()] = MemberSlot { group, position };
             }
         }
         let group = |(places, class): (Vec<PlaceId>, &ClassId)| {
@@ -92,7 +92,7 @@ impl Assignment {
     #[must_use]
     pub fn to_table(&self) -> Table {
         Table {
-            group_of: self.of.iter().map(|seat| seat.group).collect(),
+            group_of: self.of.iter().map(|slot| slot.group).collect(),
             class_of: self.groups.iter().map(|group| group.class).collect(),
         }
     }
@@ -119,7 +119,7 @@ impl Assignment {
     /// # Panics
     /// If the rack has no such place.
     #[must_use]
-    pub fn seat(&self, place: PlaceId) -> Seat {
+    pub fn slot(&self, place: PlaceId) -> MemberSlot {
         self.of[place.as_usize()]
     }
 

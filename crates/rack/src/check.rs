@@ -80,7 +80,7 @@ pub struct UnitUse {
 pub fn check(shape: &Shape, assignment: &Assignment) -> Result<Proof, Error> {
     if assignment.place_count() != shape.place_count() {
         let (has, places) = (assignment.place_count(), shape.place_count());
-        return Err(Error::Misfit { what: format!("it has {has} places, the shape {places}") });
+        return Err(Error::Misfit { detail: format!("it has {has} places, the shape {places}") });
     }
     check_partition(shape, assignment)?;
     if let Some(unit) = shape.within() {
@@ -129,9 +129,11 @@ fn check_partition(shape: &Shape, assignment: &Assignment) -> Result<(), Error> 
     let mut seen = BTreeSet::new();
     for group in assignment.groups() {
         for (position, place) in assignment.places(group).iter().enumerate() {
-            let seat = assignment.seat(*place);
-            if !seen.insert(*place) || seat.group != group || seat.position != position {
-                return Err(Error::Misfit { what: format!("place {place} is not where it says") });
+            let slot = assignment.slot(*place);
+            if !seen.insert(*place) || slot.group != group || slot.position != position {
+                return Err(Error::Misfit {
+                    detail: format!("place {place} is not where it says"),
+                });
             }
         }
     }
@@ -139,7 +141,7 @@ fn check_partition(shape: &Shape, assignment: &Assignment) -> Result<(), Error> 
         return Ok(());
     }
     let missing = shape.places().find(|place| !seen.contains(place)).unwrap_or_default();
-    Err(Error::Misfit { what: format!("place {missing} is in no group") })
+    Err(Error::Misfit { detail: format!("place {missing} is in no group") })
 }
 
 /// Returns the units that some places are in.
@@ -206,7 +208,7 @@ fn enumerate(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
     let mut digits = vec![0usize; assignment.classes().len()];
     let group = |class, digit: usize| assignment.groups_of(class)[digit];
     for class in assignment.classes() {
-        spin(hard(), &mut used, assignment.places(group(class, 0)), true);
+        count_spinning(hard(), &mut used, assignment.places(group(class, 0)), true);
     }
     loop {
         for (domain, used) in hard().zip(&used) {
@@ -218,13 +220,13 @@ fn enumerate(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
         let mut carried = true;
         for class in assignment.classes() {
             let digit = &mut digits[class.as_usize()];
-            spin(hard(), &mut used, assignment.places(group(class, *digit)), false);
+            count_spinning(hard(), &mut used, assignment.places(group(class, *digit)), false);
             *digit += 1;
             carried = *digit == assignment.groups_of(class).len();
             if carried {
                 *digit = 0;
             }
-            spin(hard(), &mut used, assignment.places(group(class, *digit)), true);
+            count_spinning(hard(), &mut used, assignment.places(group(class, *digit)), true);
             if !carried {
                 break;
             }
@@ -235,7 +237,7 @@ fn enumerate(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
     }
 }
 
-fn spin<'a>(
+fn count_spinning<'a>(
     domains: impl Iterator<Item = &'a Domain>,
     used: &mut [Vec<u32>],
     places: &[PlaceId],
@@ -272,11 +274,11 @@ fn count_pairs(shape: &Shape, assignment: &Assignment, proof: &mut Proof) {
                 let places = assignment.places(own).iter();
                 places.filter(|place| collides(**place, own, other)).count()
             };
-            let (forth, back) = (hits(one, other), hits(other, one));
+            let (forward, reverse) = (hits(one, other), hits(other, one));
             let all = (assignment.places(one).len(), assignment.places(other).len());
-            if (forth, back) == all {
+            if (forward, reverse) == all {
                 proof.colliding_pairs += 1;
-            } else if (forth, back) == (0, 0) {
+            } else if (forward, reverse) == (0, 0) {
                 proof.disjoint_pairs += 1;
             } else {
                 proof.partial_pairs += 1;

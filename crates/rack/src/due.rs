@@ -13,8 +13,8 @@
 //!
 //! An operation past its deadline is late. From then on, the one that has waited the largest
 //! multiple of its promised time comes first, so that nobody starves, however much is due. A group
-//! whose disks were spun up too often waits for its budget ([`crate::meter`]), except for rebuilds
-//! of endangered data.
+//! whose disks were spun up too often waits for its budget ([`crate::token_bucket`]), except for
+//! rebuilds of endangered data.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ use fulgurite_units::{ByteCount, Duration, Instant};
 use crate::Op;
 use crate::event::OpKind;
 use crate::limits::SOON;
-use crate::meter::Room;
 use crate::order::Due;
 use crate::pace::Measured;
 use crate::queue::Waiting;
+use crate::token_bucket::Allowance;
 
 /// A view of a class for its queues: the time, the spinning group, and the measured pace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct ClassView {
     pub(crate) now: Instant,
     pub(crate) spinning: Option<Visit>,
     pub(crate) measured: Measured,
@@ -53,25 +53,25 @@ pub(crate) struct DueQueue {
     order: Due,
     /// Half of the queue limit. If this many wait, no operation is delayed for batching.
     half: usize,
-    lanes: Vec<Lane>,
+    queues: Vec<GroupQueue>,
     len: usize,
     bytes: u64,
     /// Number of operations with an explicit deadline.
-    dated: usize,
+    with_deadline: usize,
     next: u64,
 }
 
 /// The waiting operations of one group.
 #[derive(Clone, Debug, Default)]
-struct Lane {
+struct GroupQueue {
     /// By deadline, then by arrival.
     waiting: BTreeMap<(Instant, u64), Waiting>,
     bytes: u64,
     /// Number of operations due soon, of rebuilds, and of rebuilds with a deadline.
     soon: usize,
     rebuilds: usize,
-    dated_rebuilds: usize,
-    room: Room,
+    rebuilds_with_deadline: usize,
+    allowance: Allowance,
 }
 
 /// Whether an operation may use the reserve of a budget.
@@ -79,19 +79,19 @@ pub(crate) fn is_soon(waiting: &Waiting) -> bool {
     waiting.op.due.is_some_and(|due| due.since(waiting.since) <= SOON)
 }
 
-impl Lane {
+impl GroupQueue {
     fn head(&self) -> Option<(Instant, &Waiting)> {
         self.waiting.first_key_value().map(|((due, _), waiting)| (*due, waiting))
     }
 
     /// Returns when the group may be spun up.
     fn from(&self) -> Instant {
-        if self.dated_rebuilds > 0 || (self.room.in_danger && self.rebuilds > 0) {
+        if self.rebuilds_with_deadline > 0 || (self.allowance.in_danger && self.rebuilds > 0) {
             Instant::ZERO
         } else if self.soon > 0 {
-            self.room.soon
+            self.allowance.soon
         } else {
-            self.room.plain
+            self.allowance.plain
         }
     }
 
@@ -104,7 +104,7 @@ impl Lane {
             by(&mut self.rebuilds);
         }
         if is_rebuild && waiting.op.due.is_some() {
-            by(&mut self.dated_rebuilds);
+            by(&mut self.rebuilds_with_deadline);
         }
     }
 }
@@ -112,8 +112,8 @@ impl Lane {
 impl DueQueue {
     /// Creates a queue for a class with this many groups, in which at most `limit` operations wait.
     pub(crate) fn new(groups: usize, limit: usize, order: Due) -> Self {
-        let (half, lanes) = (limit / 2, vec![Lane::default(); groups]);
-        Self { order, half, lanes, len: 0, bytes: 0, dated: 0, next: 0 }
+        let (half, queues) = (limit / 2, vec![GroupQueue::default(); groups]);
+        Self { order, half, queues, len: 0, bytes: 0, with_deadline: 0, next: 0 }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -124,14 +124,14 @@ impl DueQueue {
         ByteCount::new(self.bytes)
     }
 
-    pub(crate) fn set_room(&mut self, group: usize, room: Room) {
-        self.lanes[group].room = room;
+    pub(crate) fn set_allowance(&mut self, group: usize, allowance: Allowance) {
+        self.queues[group].allowance = allowance;
     }
 
     /// Iterates over all waiting operations, group by group, with the index of the group.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Waiting)> {
-        let lanes = self.lanes.iter().enumerate();
-        lanes.flat_map(|(number, lane)| lane.waiting.values().map(move |of| (number, of)))
+        let queues = self.queues.iter().enumerate();
+        queues.flat_map(|(number, queue)| queue.waiting.values().map(move |of| (number, of)))
     }
 
     pub(crate) fn insert(&mut self, waiting: Waiting, group: usize) {
@@ -139,37 +139,37 @@ impl DueQueue {
         self.next += 1;
         self.len += 1;
         self.bytes += waiting.op.bytes.get();
-        self.dated += usize::from(waiting.op.due.is_some());
-        let lane = &mut self.lanes[group];
-        lane.bytes += waiting.op.bytes.get();
-        lane.count(&waiting, |of| *of += 1);
-        lane.waiting.insert(key, waiting);
+        self.with_deadline += usize::from(waiting.op.due.is_some());
+        let queue = &mut self.queues[group];
+        queue.bytes += waiting.op.bytes.get();
+        queue.count(&waiting, |of| *of += 1);
+        queue.waiting.insert(key, waiting);
     }
 
     /// Returns the operation of a group with the earliest deadline.
     pub(crate) fn head(&self, group: usize) -> Option<&Waiting> {
-        self.lanes[group].head().map(|(_, waiting)| waiting)
+        self.queues[group].head().map(|(_, waiting)| waiting)
     }
 
     /// Returns all operations of a group, by deadline.
     pub(crate) fn of(&self, group: usize) -> impl Iterator<Item = &Waiting> {
-        self.lanes[group].waiting.values()
+        self.queues[group].waiting.values()
     }
 
     /// Removes the operation of a group with the earliest deadline.
     pub(crate) fn pop(&mut self, group: usize) -> Option<Waiting> {
-        let key = *self.lanes[group].waiting.first_key_value()?.0;
+        let key = *self.queues[group].waiting.first_key_value()?.0;
         self.take(group, key)
     }
 
     fn take(&mut self, group: usize, key: (Instant, u64)) -> Option<Waiting> {
-        let lane = &mut self.lanes[group];
-        let waiting = lane.waiting.remove(&key)?;
-        lane.bytes -= waiting.op.bytes.get();
-        lane.count(&waiting, |of| *of -= 1);
+        let queue = &mut self.queues[group];
+        let waiting = queue.waiting.remove(&key)?;
+        queue.bytes -= waiting.op.bytes.get();
+        queue.count(&waiting, |of| *of -= 1);
         self.len -= 1;
         self.bytes -= waiting.op.bytes.get();
-        self.dated -= usize::from(waiting.op.due.is_some());
+        self.with_deadline -= usize::from(waiting.op.due.is_some());
         Some(waiting)
     }
 
@@ -180,50 +180,50 @@ impl DueQueue {
         is_over: impl Fn(&Op) -> bool,
         mut removed: impl FnMut(Waiting),
     ) {
-        let over = self.lanes[group].waiting.iter().filter(|(_, of)| is_over(&of.op));
+        let over = self.queues[group].waiting.iter().filter(|(_, of)| is_over(&of.op));
         let over: Vec<_> = over.map(|(key, _)| *key).collect();
         over.into_iter().filter_map(|key| self.take(group, key)).for_each(&mut removed);
     }
 
     /// Returns the group to serve next; none if all that waits can wait longer.
-    pub(crate) fn front(&self, look: &Look) -> Option<usize> {
-        let Some(visit) = look.spinning.filter(|of| self.head(of.number).is_some()) else {
-            let is_time = self.starts(look).is_some_and(|at| at <= look.now);
-            return is_time.then(|| self.choose(look)).flatten();
+    pub(crate) fn front(&self, view: &ClassView) -> Option<usize> {
+        let Some(visit) = view.spinning.filter(|of| self.head(of.number).is_some()) else {
+            let is_time = self.starts(view).is_some_and(|at| at <= view.now);
+            return is_time.then(|| self.choose(view)).flatten();
         };
-        let is_long = look.now >= visit.since + self.order.stay;
-        if visit.is_fresh || !(is_long || self.dated > 0) {
+        let is_long = view.now >= visit.since + self.order.stay;
+        if visit.is_fresh || !(is_long || self.with_deadline > 0) {
             return Some(visit.number);
         }
-        let other = self.choose(look).filter(|other| self.is_left(&visit, *other, is_long, look));
+        let other = self.choose(view).filter(|other| self.is_left(&visit, *other, is_long, view));
         Some(other.unwrap_or(visit.number))
     }
 
     /// Returns when the next switch must begin for groups that do not spin.
-    pub(crate) fn starts(&self, look: &Look) -> Option<Instant> {
-        let spinning = look.spinning.map(|of| of.number);
+    pub(crate) fn starts(&self, view: &ClassView) -> Option<Instant> {
+        let spinning = view.spinning.map(|of| of.number);
         let others = self
-            .lanes
+            .queues
             .iter()
             .enumerate()
-            .filter(|(number, lane)| Some(*number) != spinning && !lane.waiting.is_empty());
+            .filter(|(number, queue)| Some(*number) != spinning && !queue.waiting.is_empty());
         let is_patient = self.order.patience > Duration::ZERO && self.len < self.half.max(1);
         let (mut next, mut wanted) = (None::<Instant>, Vec::new());
-        for (_, lane) in others {
-            let from = lane.from();
-            if from > look.now || !is_patient {
+        for (_, queue) in others {
+            let from = queue.from();
+            if from > view.now || !is_patient {
                 next = Some(next.map_or(from, |next| next.min(from)));
-            } else if let Some((due, head)) = lane.head() {
-                wanted.push((self.wanted(due, head), lane.bytes));
+            } else if let Some((due, head)) = queue.head() {
+                wanted.push((self.wanted(due, head), queue.bytes));
             }
         }
         wanted.sort_unstable();
-        let (mut work, switch) = (0u64, look.measured.switch().as_nanos());
+        let (mut work, switch) = (0u64, view.measured.switch().as_nanos());
         for (at, bytes) in wanted {
             work = work.saturating_add(switch);
             let begin = Instant::from_nanos(at.as_nanos().saturating_sub(work));
             next = Some(next.map_or(begin, |next| next.min(begin)));
-            work = work.saturating_add(look.measured.time_of(ByteCount::new(bytes)).as_nanos());
+            work = work.saturating_add(view.measured.time_of(ByteCount::new(bytes)).as_nanos());
         }
         next
     }
@@ -235,19 +235,19 @@ impl DueQueue {
     }
 
     /// Returns the next group among those that may be spun up or are spinning.
-    fn choose(&self, look: &Look) -> Option<usize> {
-        let spinning = look.spinning.map(|of| of.number);
-        let heads = self.lanes.iter().enumerate().filter_map(|(number, lane)| {
-            let may = Some(number) == spinning || lane.from() <= look.now;
-            may.then(|| lane.head().map(|(due, waiting)| (number, due, waiting.since)))?
+    fn choose(&self, view: &ClassView) -> Option<usize> {
+        let spinning = view.spinning.map(|of| of.number);
+        let heads = self.queues.iter().enumerate().filter_map(|(number, queue)| {
+            let may = Some(number) == spinning || queue.from() <= view.now;
+            may.then(|| queue.head().map(|(due, waiting)| (number, due, waiting.since)))?
         });
         let (number, due, _) = heads.clone().min_by_key(|(number, due, _)| (*due, *number))?;
-        if due >= look.now {
+        if due >= view.now {
             return Some(number);
         }
         let share = |due: Instant, since: Instant| {
             let promised = due.since(since).as_nanos().max(1);
-            (u128::from(look.now.since(since).as_nanos()) << 32) / u128::from(promised)
+            (u128::from(view.now.since(since).as_nanos()) << 32) / u128::from(promised)
         };
         // Ties go to the lowest index, as above.
         let most = heads.rev().max_by_key(|(_, due, since)| share(*due, *since));
@@ -255,27 +255,27 @@ impl DueQueue {
     }
 
     /// Whether a group is left for another although it has more to do.
-    fn is_left(&self, visit: &Visit, other: usize, is_long: bool, look: &Look) -> bool {
-        let (lane, lane_of_other) = (&self.lanes[visit.number], &self.lanes[other]);
-        let (Some((own_due, own)), Some((due, next))) = (lane.head(), lane_of_other.head()) else {
+    fn is_left(&self, visit: &Visit, other: usize, is_long: bool, view: &ClassView) -> bool {
+        let (queue, other_queue) = (&self.queues[visit.number], &self.queues[other]);
+        let (Some((own_due, own)), Some((due, next))) = (queue.head(), other_queue.head()) else {
             return false;
         };
         if other == visit.number || due >= own_due {
             return false;
         }
-        if is_long && self.wanted(due, next) <= look.now {
+        if is_long && self.wanted(due, next) <= view.now {
             return true;
         }
         let promised = due.since(next.since).as_nanos();
         let is_tighter =
             next.op.due.is_some() && promised <= own_due.since(own.since).as_nanos() / 2;
-        let switch = look.measured.switch();
-        let rest = look.measured.time_of(ByteCount::new(lane.bytes));
-        let is_late = look.now + switch + rest > due;
+        let switch = view.measured.switch();
+        let rest = view.measured.time_of(ByteCount::new(queue.bytes));
+        let is_late = view.now + switch + rest > due;
         // Not earlier than necessary: whatever is done meanwhile needs no second visit.
-        let one = look.measured.time_of(own.op.bytes) + look.measured.time_of(next.op.bytes);
-        let is_time = look.now + switch + switch + one > due;
-        let helps = look.now + switch <= due || look.now >= visit.since + switch;
+        let one = view.measured.time_of(own.op.bytes) + view.measured.time_of(next.op.bytes);
+        let is_time = view.now + switch + switch + one > due;
+        let helps = view.now + switch <= due || view.now >= visit.since + switch;
         is_tighter && is_late && is_time && helps
     }
 
@@ -286,19 +286,24 @@ impl DueQueue {
 
     /// Recounts everything and asserts the counters.
     pub(crate) fn check(&self) {
-        let (mut len, mut bytes, mut dated) = (0, 0, 0);
-        for lane in &self.lanes {
-            let mut again = Lane { room: lane.room, ..Lane::default() };
-            for ((due, _), waiting) in &lane.waiting {
+        let (mut len, mut bytes, mut with_deadline) = (0, 0, 0);
+        for queue in &self.queues {
+            let mut recounted = GroupQueue { allowance: queue.allowance, ..GroupQueue::default() };
+            for ((due, _), waiting) in &queue.waiting {
                 assert_eq!(*due, self.due(waiting), "each is where it is due");
-                again.count(waiting, |of| *of += 1);
-                again.bytes += waiting.op.bytes.get();
-                dated += usize::from(waiting.op.due.is_some());
+                recounted.count(waiting, |of| *of += 1);
+                recounted.bytes += waiting.op.bytes.get();
+                with_deadline += usize::from(waiting.op.due.is_some());
             }
-            let counts = |of: &Lane| (of.bytes, of.soon, of.rebuilds, of.dated_rebuilds);
-            assert_eq!(counts(lane), counts(&again), "a lane counts");
-            (len, bytes) = (len + lane.waiting.len(), bytes + lane.bytes);
+            let counts =
+                |of: &GroupQueue| (of.bytes, of.soon, of.rebuilds, of.rebuilds_with_deadline);
+            assert_eq!(counts(queue), counts(&recounted), "a lane counts");
+            (len, bytes) = (len + queue.waiting.len(), bytes + queue.bytes);
         }
-        assert_eq!((self.len, self.bytes, self.dated), (len, bytes, dated), "a queue counts");
+        assert_eq!(
+            (self.len, self.bytes, self.with_deadline),
+            (len, bytes, with_deadline),
+            "a queue counts"
+        );
     }
 }

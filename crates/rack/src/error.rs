@@ -47,10 +47,10 @@ pub enum Error {
         max: u64,
     },
     /// Two things have the same name, or a place is listed twice.
-    #[error("{what} is there twice")]
+    #[error("{detail} is there twice")]
     Twice {
         /// What.
-        what: String,
+        detail: String,
     },
     /// A field names an unknown failure unit.
     #[error("{field} names the failure unit \"{unit}\", which the shape does not have")]
@@ -106,10 +106,10 @@ pub enum Error {
         domain: String,
     },
     /// An assignment that omits places, has them twice, or is of another rack.
-    #[error("the assignment does not fit the shape: {what}")]
+    #[error("the assignment does not fit the shape: {detail}")]
     Misfit {
         /// Description of the mismatch.
-        what: String,
+        detail: String,
     },
     /// Too many disks of a resource's domain could spin at once.
     #[error(

@@ -65,7 +65,7 @@ impl Members {
     /// The empty set.
     pub const NONE: Self = Self(0);
     /// The most places a group can have.
-    pub const MOST: usize = 64;
+    pub const CAPACITY: usize = 64;
 
     /// Returns the first `count` places.
     ///
@@ -73,8 +73,8 @@ impl Members {
     /// If there are more than a group can have.
     #[must_use]
     pub const fn first(count: usize) -> Self {
-        assert!(count <= Self::MOST, "a group has at most 64 places");
-        if count == Self::MOST { Self(u64::MAX) } else { Self((1 << count) - 1) }
+        assert!(count <= Self::CAPACITY, "a group has at most 64 places");
+        if count == Self::CAPACITY { Self(u64::MAX) } else { Self((1 << count) - 1) }
     }
 
     /// How many.
@@ -92,7 +92,7 @@ impl Members {
     /// Whether the one at this position is among them.
     #[must_use]
     pub const fn contains(self, position: usize) -> bool {
-        position < Self::MOST && self.0 >> position & 1 == 1
+        position < Self::CAPACITY && self.0 >> position & 1 == 1
     }
 
     /// Returns the set with this position added.
@@ -101,7 +101,7 @@ impl Members {
     /// If no group has such a position.
     #[must_use]
     pub const fn with(self, position: usize) -> Self {
-        assert!(position < Self::MOST, "a group has at most 64 places");
+        assert!(position < Self::CAPACITY, "a group has at most 64 places");
         Self(self.0 | 1 << position)
     }
 
@@ -111,25 +111,25 @@ impl Members {
     /// If no group has such a position.
     #[must_use]
     pub const fn without(self, position: usize) -> Self {
-        assert!(position < Self::MOST, "a group has at most 64 places");
+        assert!(position < Self::CAPACITY, "a group has at most 64 places");
         Self(self.0 & !(1 << position))
     }
 
     /// Returns the intersection.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// Returns the union.
     #[must_use]
-    pub const fn or(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Returns their positions, lowest first.
     pub fn positions(self) -> impl Iterator<Item = usize> {
-        (0..Self::MOST).filter(move |position| self.contains(*position))
+        (0..Self::CAPACITY).filter(move |position| self.contains(*position))
     }
 }
 

@@ -4,10 +4,10 @@
 //! Each invariant is recomputed from places and operations alone.
 
 use crate::event::{OpKind, Side};
-use crate::line::Line;
-use crate::places::Motion;
+use crate::places::SpinState;
 use crate::queue::Waiting;
 use crate::rack::Rack;
+use crate::side_queue::SideQueue;
 use crate::state::{Class, Phase};
 use crate::{GroupId, Members};
 
@@ -24,20 +24,31 @@ impl Rack {
     /// Checks that groups agree with the states of their disks.
     fn check_groups(&self) {
         for (id, group) in (0..).map(GroupId::new).zip(&self.groups) {
-            let those = |is: &dyn Fn(usize) -> bool| -> Members {
-                (0..group.places.len()).filter(|position| is(*position)).collect()
+            let members_where = |predicate: &dyn Fn(usize) -> bool| -> Members {
+                (0..group.places.len()).filter(|position| predicate(*position)).collect()
             };
-            let motion = |position: usize| self.places.spot(group.places[position]).motion;
-            assert_eq!(group.up, those(&|at| motion(at) == Motion::Spinning), "group {id} is up");
-            let rising = those(&|at| motion(at) == Motion::Rising);
-            assert_eq!(group.rising, rising, "group {id} comes up");
-            let sinking = those(&|at| motion(at) == Motion::Sinking);
-            assert_eq!(group.sinking, sinking, "group {id} goes down");
-            let lost = those(&|at| self.places.spot(group.places[at]).is_lost());
+            let spin_state = |position: usize| self.places.disk(group.places[position]).spin_state;
+            assert_eq!(
+                group.up,
+                members_where(&|at| spin_state(at) == SpinState::Spinning),
+                "group {id} is up"
+            );
+            let spinning_up = members_where(&|at| spin_state(at) == SpinState::SpinningUp);
+            assert_eq!(group.spinning_up, spinning_up, "group {id} comes up");
+            let spinning_down = members_where(&|at| spin_state(at) == SpinState::SpinningDown);
+            assert_eq!(group.spinning_down, spinning_down, "group {id} goes down");
+            let lost = members_where(&|at| self.places.disk(group.places[at]).is_lost());
             assert_eq!(group.lost, lost, "group {id} knows what it lost");
-            assert_eq!(group.first.and(rising), group.first, "group {id} waits for what rises");
+            assert_eq!(
+                group.first.intersection(spinning_up),
+                group.first,
+                "group {id} waits for what rises"
+            );
             let is_on = self.classes[group.class].phase.group() == Some(id);
-            assert!(is_on || group.up.or(rising).is_empty(), "only the group that is wanted spins");
+            assert!(
+                is_on || group.up.union(spinning_up).is_empty(),
+                "only the group that is wanted spins"
+            );
         }
     }
 
@@ -45,7 +56,7 @@ impl Rack {
         assert!(class.running.len() <= self.policy.at_once, "no more than may run at once");
         let runs_in = match class.phase {
             Phase::Up { group, .. } => Some(group),
-            Phase::Still | Phase::Rising { .. } | Phase::Sinking { .. } => None,
+            Phase::Stopped | Phase::SpinningUp { .. } | Phase::SpinningDown { .. } => None,
         };
         for running in &class.running {
             assert_eq!(Some(running.op.group), runs_in, "what runs does so in a group that is up");
@@ -55,11 +66,13 @@ impl Rack {
         let pending = class.groups.iter().filter(|of| self.groups[of.as_usize()].init.is_some());
         assert_eq!(pending.count(), class.inits.len(), "first looks are known");
         let is_open = runs_in.is_some() && class.running.len() < self.policy.at_once;
-        let look = self.look(index);
+        let view = self.view(index);
         let is_wanted =
-            [Side::Client, Side::Background].iter().any(|side| class.wants(*side, &look));
-        let rises =
-            class.phase.group().is_some_and(|of| !self.groups[of.as_usize()].rising.is_empty());
+            [Side::Client, Side::Background].iter().any(|side| class.wants(*side, &view));
+        let rises = class
+            .phase
+            .group()
+            .is_some_and(|of| !self.groups[of.as_usize()].spinning_up.is_empty());
         assert!(
             !(is_open && is_wanted) || rises || !class.running.is_empty(),
             "what can be done is done"
@@ -69,14 +82,14 @@ impl Rack {
     /// Checks that no operation is pushed back beyond its bound and that each group is served in
     /// order, or that each operation is at its deadline.
     fn check_queues(&self, class: &Class) {
-        for (line, limit) in [
+        for (side_queue, limit) in [
             (&class.client, self.policy.client_queue),
             (&class.background, self.policy.background_queue),
         ] {
-            assert!(line.len() <= limit, "a queue is no longer than it may be");
-            let queue = match line {
-                Line::Batches(queue, _) => queue,
-                Line::Due(queue) => {
+            assert!(side_queue.len() <= limit, "a queue is no longer than it may be");
+            let queue = match side_queue {
+                SideQueue::Batches(queue, _) => queue,
+                SideQueue::Due(queue) => {
                     queue.check();
                     let is_at_home =
                         |(number, of): (usize, &Waiting)| class.groups[number] == of.op.group;

@@ -29,10 +29,10 @@ pub const CLIENT_QUEUE: usize = 1_000;
 /// these complete.
 pub const BACKGROUND_QUEUE: usize = 1_000;
 /// Maximum number of operations that run at once in a group.
-pub const AT_ONCE_MAX: usize = 64;
+pub const CONCURRENCY_MAX: usize = 64;
 /// Default deadline of an operation, counted from its arrival: longer than anything waits in a
 /// Pelican with full queues (20 minutes, measured with the twin).
-pub const USUAL: Duration = Duration::from_secs(3600);
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(3600);
 /// Operations due within this time may use the reserve of a spin-up budget.
 pub const SOON: Duration = Duration::from_secs(15 * 60);
 /// How long a group is served at a stretch while other groups have work: about twenty times a
@@ -40,16 +40,17 @@ pub const SOON: Duration = Duration::from_secs(15 * 60);
 pub const STAY: Duration = Duration::from_secs(300);
 /// Reads of a group that are examined to determine which disks they need; if more wait, all disks
 /// are spun up.
-pub const NEEDED_LOOK_MAX: usize = 64;
+pub const NEEDED_READS_MAX: usize = 64;
 /// Minimum time before a refused request may be retried.
 pub const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// Attempts to spin a disk up before its group goes on without it for this visit.
-pub const RISE_TRIES: u32 = 3;
+pub const SPIN_UP_ATTEMPTS: u32 = 3;
 /// Initial backoff of a place after such a visit, before it is tried with its group again; doubled
 /// each time, up to a maximum.
-pub const RISE_REST: Duration = Duration::from_secs(60);
+pub const SPIN_UP_BACKOFF: Duration = Duration::from_secs(60);
 /// Maximum of that backoff.
-pub const RISE_REST_MAX: Duration = Duration::from_secs(6 * 3600);
-const _: () = assert!(RISE_REST.as_nanos() <= RISE_REST_MAX.as_nanos(), "rests only grow");
-const _: () = assert!(RISE_TRIES > 0, "a disk is tried at least once");
+pub const SPIN_UP_BACKOFF_MAX: Duration = Duration::from_secs(6 * 3600);
+const _: () =
+    assert!(SPIN_UP_BACKOFF.as_nanos() <= SPIN_UP_BACKOFF_MAX.as_nanos(), "rests only grow");
+const _: () = assert!(SPIN_UP_ATTEMPTS > 0, "a disk is tried at least once");

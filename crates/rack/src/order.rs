@@ -3,7 +3,7 @@
 use fulgurite_units::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{STAY, USUAL};
+use crate::limits::{DEFAULT_DEADLINE, STAY};
 
 /// The order in which a class serves operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Due {
 
 impl Default for Due {
     fn default() -> Self {
-        Self { patience: Duration::ZERO, usual: USUAL, stay: STAY }
+        Self { patience: Duration::ZERO, usual: DEFAULT_DEADLINE, stay: STAY }
     }
 }
 
@@ -47,7 +47,7 @@ pub struct Budget {
 /// Which disks of a group are spun up for its waiting operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wakes {
+pub enum SpinUps {
     /// All of them, as in Pelican: every stack of a blob is read and checked.
     #[default]
     All,
@@ -59,7 +59,7 @@ pub enum Wakes {
     },
 }
 
-impl Wakes {
+impl SpinUps {
     /// Returns the extra disks for a read; none if all of its group are spun up.
     pub(crate) const fn spare(self) -> Option<u32> {
         match self {

@@ -20,7 +20,7 @@ pub struct Placement {
     pub is_set_tolerant: bool,
 }
 
-/// Chooses disks for a blob with stacks of `stack` bytes. `spare` is the free space of a disk, none
+/// Chooses disks for a blob with stacks of `stack` bytes. `free` is the free space of a disk, none
 /// if it must not be written.
 ///
 /// Returns none when fewer disks have the space than a blob has stacks.
@@ -28,34 +28,33 @@ pub fn place(
     sets: &[Vec<PlaceId>],
     code: Code,
     stack: ByteCount,
-    spare: impl Fn(PlaceId) -> Option<ByteCount>,
+    free: impl Fn(PlaceId) -> Option<ByteCount>,
 ) -> Option<Placement> {
     let width = code.width() as usize;
     let mut ranked: Vec<Vec<(ByteCount, PlaceId)>> = sets
         .iter()
         .map(|set| {
-            let room = |place: &PlaceId| spare(*place).map(|spare| (spare, *place));
+            let room = |place: &PlaceId| free(*place).map(|free| (free, *place));
             let mut disks: Vec<_> =
                 set.iter().filter_map(room).filter(|of| of.0 >= stack).collect();
             disks.sort_unstable_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(&other.1)));
             disks
         })
         .collect();
-    let even = width / sets.len().max(1);
+    let per_set = width / sets.len().max(1);
     let mut chosen = vec![0; sets.len()];
     let mut places = Vec::with_capacity(width);
     for (set, disks) in ranked.iter_mut().enumerate() {
-        chosen[set] = even.min(disks.len());
+        chosen[set] = per_set.min(disks.len());
         places.extend(disks.drain(..chosen[set]).map(|(_, place)| place));
     }
     // The remainder goes to each set at most once, and what is still missing anywhere.
-    for most in [even + 1, usize::MAX] {
+    for most in [per_set + 1, usize::MAX] {
         while places.len() < width {
             let open = (0..sets.len()).filter(|set| chosen[*set] < most);
             let open = open.filter_map(|set| Some((ranked[set].first()?, set)));
-            let roomiest =
-                open.max_by_key(|((spare, place), _)| (*spare, std::cmp::Reverse(*place)));
-            let Some((_, set)) = roomiest else { break };
+            let best = open.max_by_key(|((free, place), _)| (*free, std::cmp::Reverse(*place)));
+            let Some((_, set)) = best else { break };
             places.push(ranked[set].remove(0).1);
             chosen[set] += 1;
         }

@@ -20,15 +20,15 @@ use crate::{Assignment, PlaceId, Shape};
 
 /// The state of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Motion {
+pub(crate) enum SpinState {
     /// It does not spin.
-    Still,
+    Stopped,
     /// It was commanded to spin up.
-    Rising,
+    SpinningUp,
     /// It spins and is mounted.
     Spinning,
     /// It was commanded to spin down.
-    Sinking,
+    SpinningDown,
     /// It still spins although it was commanded to spin down; it is commanded again.
     Stuck {
         /// When.
@@ -38,10 +38,10 @@ pub(crate) enum Motion {
 
 /// State of a place and its disk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
-    pub(crate) motion: Motion,
+pub(crate) struct DiskState {
+    pub(crate) spin_state: SpinState,
     /// Whether it was spun up externally, without asking a domain.
-    pub(crate) is_woken: bool,
+    pub(crate) is_external: bool,
     /// Why it is lost: a bit each for the disk itself, its units and its domains; those of
     /// [`crate::Loss::Gone`] in the lower half.
     lost: u128,
@@ -50,25 +50,25 @@ pub(crate) struct Spot {
     /// Visits, or commands to spin down, that failed in a row.
     pub(crate) failures: u32,
     /// When its backoff ends.
-    pub(crate) rest_until: Option<Instant>,
+    pub(crate) backoff_until: Option<Instant>,
     /// How often it was commanded to spin up.
-    pub(crate) woken: u64,
-    /// When its token bucket of spin-ups is full again ([`crate::meter`]).
-    pub(crate) full: Instant,
+    pub(crate) spun_up: u64,
+    /// When its token bucket of spin-ups is full again ([`crate::token_bucket`]).
+    pub(crate) full_at: Instant,
 }
 
 /// All places and domains.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    spots: Vec<Spot>,
+    disks: Vec<DiskState>,
     /// Use of each kind of domain, hard and soft.
-    kinds: Vec<Supply>,
+    kinds: Vec<DomainUsage>,
     /// Members of each unit, by kind of failure unit.
     units: Vec<Vec<Vec<PlaceId>>>,
 }
 
 #[derive(Clone, Debug)]
-struct Supply {
+struct DomainUsage {
     domain: Domain,
     used: Vec<u32>,
 }
@@ -78,17 +78,17 @@ const HALF: u32 = 64;
 
 impl Places {
     pub(crate) fn new(shape: &Shape) -> Self {
-        let still = Spot {
-            motion: Motion::Still,
-            is_woken: false,
+        let initial = DiskState {
+            spin_state: SpinState::Stopped,
+            is_external: false,
             lost: 0,
             tries: 0,
             failures: 0,
-            rest_until: None,
-            woken: 0,
-            full: Instant::ZERO,
+            backoff_until: None,
+            spun_up: 0,
+            full_at: Instant::ZERO,
         };
-        let supply = |domain: &Domain| Supply {
+        let usage = |domain: &Domain| DomainUsage {
             domain: domain.clone(),
             used: vec![0; domain.shared.count()],
         };
@@ -96,29 +96,29 @@ impl Places {
             (0..).take(unit.count()).map(|index| unit.members(index).to_vec()).collect()
         };
         Self {
-            spots: vec![still; shape.place_count()],
-            kinds: shape.domains().iter().map(supply).collect(),
+            disks: vec![initial; shape.place_count()],
+            kinds: shape.domains().iter().map(usage).collect(),
             units: shape.units().iter().map(members).collect(),
         }
     }
 
-    pub(crate) fn spot(&self, place: PlaceId) -> &Spot {
-        &self.spots[place.as_usize()]
+    pub(crate) fn disk(&self, place: PlaceId) -> &DiskState {
+        &self.disks[place.as_usize()]
     }
 
-    pub(crate) fn spot_mut(&mut self, place: PlaceId) -> &mut Spot {
-        &mut self.spots[place.as_usize()]
+    pub(crate) fn disk_mut(&mut self, place: PlaceId) -> &mut DiskState {
+        &mut self.disks[place.as_usize()]
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = (PlaceId, &Spot)> {
-        (0..).map(PlaceId::new).zip(&self.spots)
+    pub(crate) fn all(&self) -> impl Iterator<Item = (PlaceId, &DiskState)> {
+        (0..).map(PlaceId::new).zip(&self.disks)
     }
 
     /// Returns the places of a part; none if there is no such part.
     pub(crate) fn of(&self, part: Part) -> Vec<PlaceId> {
         let at = |kind: u32| usize::try_from(kind).unwrap_or(usize::MAX);
         match part {
-            Part::Place(place) if place.as_usize() < self.spots.len() => vec![place],
+            Part::Place(place) if place.as_usize() < self.disks.len() => vec![place],
             Part::Place(_) => Vec::new(),
             Part::Unit { kind, index } => {
                 let members = self.units.get(at(kind)).and_then(|unit| unit.get(at(index)));
@@ -142,38 +142,39 @@ impl Places {
     }
 
     /// Sets the state of a disk and updates the use of its domains.
-    pub(crate) fn set(&mut self, place: PlaceId, motion: Motion) {
-        let spot = &mut self.spots[place.as_usize()];
-        let (was, is) = (spot.motion != Motion::Still, motion != Motion::Still);
-        spot.motion = motion;
-        spot.is_woken &= is;
-        if was == is {
+    pub(crate) fn set(&mut self, place: PlaceId, spin_state: SpinState) {
+        let disk = &mut self.disks[place.as_usize()];
+        let (was_counted, is_counted) =
+            (disk.spin_state != SpinState::Stopped, spin_state != SpinState::Stopped);
+        disk.spin_state = spin_state;
+        disk.is_external &= is_counted;
+        if was_counted == is_counted {
             return;
         }
         for kind in &mut self.kinds {
             let used = &mut kind.used[kind.domain.shared.of(place) as usize];
-            *used = if is { *used + 1 } else { *used - 1 };
+            *used = if is_counted { *used + 1 } else { *used - 1 };
         }
     }
 
     /// Adds a reason why a place is lost. Returns whether it was not lost before.
     pub(crate) fn lose(&mut self, place: PlaceId, part: Part, is_gone: bool) -> bool {
         let bit = bit(part);
-        let spot = &mut self.spots[place.as_usize()];
-        let was_lost = spot.lost != 0;
-        spot.lost |= if is_gone { bit } else { bit << HALF };
+        let disk = &mut self.disks[place.as_usize()];
+        let was_lost = disk.lost != 0;
+        disk.lost |= if is_gone { bit } else { bit << HALF };
         !was_lost
     }
 
     /// Removes a reason. Returns whether the place was lost and is not any more.
-    pub(crate) fn regain(&mut self, place: PlaceId, part: Part) -> bool {
+    pub(crate) fn restore(&mut self, place: PlaceId, part: Part) -> bool {
         let bit = bit(part);
-        let spot = &mut self.spots[place.as_usize()];
-        let was_lost = spot.lost != 0;
-        spot.lost &= !(bit | bit << HALF);
-        let is_back = was_lost && spot.lost == 0;
+        let disk = &mut self.disks[place.as_usize()];
+        let was_lost = disk.lost != 0;
+        disk.lost &= !(bit | bit << HALF);
+        let is_back = was_lost && disk.lost == 0;
         if is_back {
-            (spot.failures, spot.tries, spot.rest_until) = (0, 0, None);
+            (disk.failures, disk.tries, disk.backoff_until) = (0, 0, None);
         }
         is_back
     }
@@ -183,28 +184,28 @@ impl Places {
     pub(crate) fn check(&self) {
         for kind in &self.kinds {
             let shared = &kind.domain.shared;
-            let (mut used, mut woken) = (vec![0; shared.count()], vec![0; shared.count()]);
-            for (place, spot) in self.all() {
+            let (mut used, mut spun_up) = (vec![0; shared.count()], vec![0; shared.count()]);
+            for (place, disk) in self.all() {
                 let at = shared.of(place) as usize;
-                used[at] += u32::from(spot.motion != Motion::Still);
-                woken[at] += u32::from(spot.is_woken);
+                used[at] += u32::from(disk.spin_state != SpinState::Stopped);
+                spun_up[at] += u32::from(disk.is_external);
             }
             assert_eq!(used, kind.used, "{} counts what moves", shared.name);
-            let most = used.iter().zip(&woken).map(|(used, woken)| used - woken).max();
+            let most = used.iter().zip(&spun_up).map(|(used, spun_up)| used - spun_up).max();
             let is_kept = most.is_none_or(|most| most <= kind.domain.capacity);
             assert!(is_kept || kind.domain.kind == Kind::Soft, "{} supplies too much", shared.name);
         }
     }
 }
 
-impl Spot {
+impl DiskState {
     pub(crate) const fn is_lost(&self) -> bool {
         self.lost != 0
     }
 
     /// Whether the state of the disk itself allows a spin-up now.
-    pub(crate) fn may_rise(&self, now: Instant) -> bool {
-        !self.is_lost() && self.rest_until.is_none_or(|until| until <= now)
+    pub(crate) fn can_spin_up(&self, now: Instant) -> bool {
+        !self.is_lost() && self.backoff_until.is_none_or(|until| until <= now)
     }
 }
 

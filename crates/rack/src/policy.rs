@@ -4,7 +4,7 @@ use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{BACKGROUND_QUEUE, CLIENT_QUEUE};
-use crate::order::{Budget, Due, Order, Wakes};
+use crate::order::{Budget, Due, Order, SpinUps};
 
 /// Parameters of the scheduler of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct Policy {
     /// The order in which a class serves operations.
     pub order: Order,
     /// Which disks of a group are spun up for its operations.
-    pub wakes: Wakes,
+    pub wakes: SpinUps,
     /// How far others may push an operation back from its place in arrival order, in bytes of
     /// operations (u); none, written `any`, for any distance. Zero means first come, first served.
     #[serde(with = "any_or")]
@@ -63,7 +63,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             order: Order::Due(Due::default()),
-            wakes: Wakes::All,
+            wakes: SpinUps::All,
             reach_bytes: Some(ByteCount::new(500_000_000_000)),
             reach_time: None,
             background_share: Ratio::new(0.5).unwrap_or_default(),

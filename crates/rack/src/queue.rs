@@ -203,7 +203,7 @@ impl Queue {
 
     /// Removes the first operation of a group from anywhere in the queue, if it is ready and all
     /// before it may be pushed back by it.
-    pub(crate) fn ride(
+    pub(crate) fn pop_piggyback(
         &mut self,
         group: usize,
         is_ready: impl FnOnce(&Op) -> bool,

@@ -5,15 +5,15 @@ use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Command, Event, Op, OpKind, Refusal, Side};
-use crate::fair::Fair;
-use crate::limits::{AT_ONCE_MAX, RETRY_MIN, STAY, USUAL};
-use crate::line::Line;
-use crate::meter::Meter;
+use crate::fair_share::FairShare;
+use crate::limits::{CONCURRENCY_MAX, DEFAULT_DEADLINE, RETRY_MIN, STAY};
 use crate::order::{Due, Order};
 use crate::pace::Measured;
-use crate::places::{Motion, Places, class_numbers};
+use crate::places::{Places, SpinState, class_numbers};
 use crate::queue::{Cost, Waiting};
+use crate::side_queue::SideQueue;
 use crate::state::{Class, Group, Phase};
+use crate::token_bucket::TokenBucket;
 use crate::{Assignment, ClassId, GroupId, Members, OpId, PlaceId, Policy, Shape};
 
 /// The controller of one rack.
@@ -29,7 +29,7 @@ pub struct Rack {
     pub(crate) stuck: Vec<PlaceId>,
     pub(crate) counters: Counters,
     /// Token bucket parameters, if spin-ups are limited.
-    pub(crate) meter: Option<Meter>,
+    pub(crate) token_bucket: Option<TokenBucket>,
     /// Disks of a blob that may be lost before the blob is.
     pub(crate) redundancy: u32,
 }
@@ -95,16 +95,16 @@ impl Controller for Rack {
         // A driver may read its clock out of order, and a backoff must not begin in the past.
         self.now = self.now.max(now);
         if !self.stuck.is_empty() {
-            self.tell_the_stuck(out);
+            self.retry_stuck(out);
         }
         match event {
             Event::Submit { op } => self.submit(op, out),
             Event::Done { op } => self.done(op, out),
-            Event::Up { place } => self.came_up(place, out),
-            Event::UpFailed { place } => self.stayed_down(place, out),
-            Event::Down { place } => self.came_down(place, out),
-            Event::DownFailed { place } => self.stayed_up(place, out),
-            Event::Woken { place } => self.woken(place, out),
+            Event::Up { place } => self.handle_up(place, out),
+            Event::UpFailed { place } => self.handle_up_failed(place, out),
+            Event::Down { place } => self.handle_down(place, out),
+            Event::DownFailed { place } => self.handle_down_failed(place, out),
+            Event::Woken { place } => self.spun_up(place, out),
             Event::Lost { part, loss } => self.lost(part, loss, out),
             Event::Back { part } => self.back(part, out),
             Event::Timer => (0..self.classes.len()).for_each(|class| self.advance(class, out)),
@@ -112,14 +112,18 @@ impl Controller for Rack {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let classes = self.classes.iter().filter_map(|class| class.wake_at);
+        let classes = self.classes.iter().filter_map(|class| class.timer_at);
         if self.stuck.is_empty() {
             return classes.min();
         }
-        let again = self.stuck.iter().filter_map(|place| match self.places.spot(*place).motion {
-            Motion::Stuck { again } => Some(again),
-            Motion::Still | Motion::Rising | Motion::Spinning | Motion::Sinking => None,
-        });
+        let again =
+            self.stuck.iter().filter_map(|place| match self.places.disk(*place).spin_state {
+                SpinState::Stuck { again } => Some(again),
+                SpinState::Stopped
+                | SpinState::SpinningUp
+                | SpinState::Spinning
+                | SpinState::SpinningDown => None,
+            });
         classes.chain(again).min()
     }
 
@@ -136,7 +140,7 @@ impl Rack {
     /// If the assignment is of another shape.
     #[must_use]
     pub fn new(shape: &Shape, assignment: Assignment, mut policy: Policy) -> Self {
-        policy.at_once = policy.at_once.clamp(1, AT_ONCE_MAX);
+        policy.at_once = policy.at_once.clamp(1, CONCURRENCY_MAX);
         assert_eq!(assignment.place_count(), shape.place_count(), "a rack and its own groups");
         let numbers = class_numbers(&assignment);
         let group = |group: GroupId| {
@@ -146,29 +150,34 @@ impl Rack {
         let class = |class: ClassId| {
             let groups = assignment.groups_of(class).to_vec();
             let first = groups.first().and_then(|group| assignment.places(*group).first());
-            let half = shape.within().zip(first).map_or(0, |(unit, place)| unit.of(*place));
+            let within_unit = shape.within().zip(first).map_or(0, |(unit, place)| unit.of(*place));
             let count = groups.len();
             Class {
-                half,
-                client: Line::new(count, policy.client_queue, policy.order, &policy),
-                background: Line::new(count, policy.background_queue, behind(&policy), &policy),
+                within_unit,
+                client: SideQueue::new(count, policy.client_queue, policy.order, &policy),
+                background: SideQueue::new(
+                    count,
+                    policy.background_queue,
+                    background_order(&policy),
+                    &policy,
+                ),
                 groups,
                 inits: std::collections::VecDeque::new(),
-                fair: Fair::new(policy.background_share, policy.turn),
+                fair_share: FairShare::new(policy.background_share, policy.turn),
                 measured: Measured::new(shape.pace()),
-                phase: Phase::Still,
+                phase: Phase::Stopped,
                 cause: (OpId::new(0), OpKind::Init),
                 switch_since: Instant::ZERO,
                 is_fresh: false,
-                has_ridden: false,
+                has_piggybacked: false,
                 running: Vec::with_capacity(policy.at_once),
                 idle_since: None,
                 was_busy: false,
-                wake_at: None,
+                timer_at: None,
             }
         };
         Self {
-            meter: policy.budget.map(Meter::new),
+            token_bucket: policy.budget.map(TokenBucket::new),
             redundancy: shape.code().redundancy,
             policy,
             now: Instant::ZERO,
@@ -206,12 +215,13 @@ impl Rack {
     #[must_use]
     pub fn group_state(&self, group: GroupId) -> GroupState {
         match self.classes[self.groups[group.as_usize()].class].phase {
-            Phase::Rising { group: own, .. } if own == group => GroupState::SpinningUp,
+            Phase::SpinningUp { group: own, .. } if own == group => GroupState::SpinningUp,
             Phase::Up { group: own, .. } if own == group => GroupState::Spinning,
-            Phase::Sinking { group: own } if own == group => GroupState::SpinningDown,
-            Phase::Still | Phase::Rising { .. } | Phase::Up { .. } | Phase::Sinking { .. } => {
-                GroupState::Asleep
-            }
+            Phase::SpinningDown { group: own } if own == group => GroupState::SpinningDown,
+            Phase::Stopped
+            | Phase::SpinningUp { .. }
+            | Phase::Up { .. }
+            | Phase::SpinningDown { .. } => GroupState::Asleep,
         }
     }
 
@@ -221,15 +231,15 @@ impl Rack {
     /// If the rack has no such place.
     #[must_use]
     pub fn place_state(&self, place: PlaceId) -> PlaceState {
-        let spot = self.places.spot(place);
-        match spot.motion {
-            Motion::Rising => PlaceState::SpinningUp,
-            Motion::Spinning => PlaceState::Spinning,
-            Motion::Sinking => PlaceState::SpinningDown,
-            Motion::Stuck { .. } => PlaceState::Stuck,
-            Motion::Still if spot.is_lost() => PlaceState::Lost,
-            Motion::Still if !spot.may_rise(self.now) => PlaceState::Resting,
-            Motion::Still => PlaceState::Asleep,
+        let disk = self.places.disk(place);
+        match disk.spin_state {
+            SpinState::SpinningUp => PlaceState::SpinningUp,
+            SpinState::Spinning => PlaceState::Spinning,
+            SpinState::SpinningDown => PlaceState::SpinningDown,
+            SpinState::Stuck { .. } => PlaceState::Stuck,
+            SpinState::Stopped if disk.is_lost() => PlaceState::Lost,
+            SpinState::Stopped if !disk.can_spin_up(self.now) => PlaceState::Resting,
+            SpinState::Stopped => PlaceState::Asleep,
         }
     }
 
@@ -276,8 +286,8 @@ impl Rack {
     pub fn usable(&self, group: GroupId) -> Members {
         let known = &self.groups[group.as_usize()];
         let away = (0..known.places.len()).filter(|position| {
-            known.lost.or(known.resting).contains(*position)
-                && !self.places.spot(known.places[*position]).may_rise(self.now)
+            known.lost.union(known.in_backoff).contains(*position)
+                && !self.places.disk(known.places[*position]).can_spin_up(self.now)
         });
         away.fold(Members::first(known.places.len()), Members::without)
     }
@@ -326,11 +336,11 @@ impl Rack {
             let cost = Cost::new(op.bytes, measured.time_of(op.bytes));
             queue.insert(waiting, number, cost, is_up && self.policy.joins_running);
             if is_up && side == Side::Client {
-                self.ask_ahead(index, &op, out);
+                self.request_early(index, &op, out);
             }
         }
         if !did_wait {
-            self.classes[index].fair.wake(side);
+            self.classes[index].fair_share.activate(side);
         }
         self.advance(index, out);
     }
@@ -356,15 +366,16 @@ impl Rack {
     /// Returns why an operation cannot be done in its group, if so.
     pub(crate) fn too_few(&self, op: &Op) -> Option<Refusal> {
         let group = &self.groups[op.group.as_usize()];
-        if op.enough == 0 || group.lost.or(group.resting).is_empty() {
+        if op.enough == 0 || group.lost.union(group.in_backoff).is_empty() {
             return None;
         }
-        let usable = self.usable(op.group).and(op.members).count();
+        let usable = self.usable(op.group).intersection(op.members).count();
         (usable < op.enough).then(|| {
-            let rests = group.resting.and(op.members).positions();
-            let until = rests.filter_map(|at| self.places.spot(group.places[at]).rest_until);
-            let resting = group.resting.and(op.members).count();
-            let retry_after = (usable + resting >= op.enough)
+            let backing_off = group.in_backoff.intersection(op.members).positions();
+            let until =
+                backing_off.filter_map(|at| self.places.disk(group.places[at]).backoff_until);
+            let in_backoff = group.in_backoff.intersection(op.members).count();
+            let retry_after = (usable + in_backoff >= op.enough)
                 .then(|| until.max().map(|until| until.since(self.now).max(RETRY_MIN)))
                 .flatten();
             Refusal::TooFew { usable, retry_after }
@@ -374,11 +385,11 @@ impl Rack {
 
 /// Returns the order of background work. With a budget, it is one in which an operation that waits
 /// for the budget does not block a rebuild that is exempt. None is delayed for batching.
-const fn behind(policy: &Policy) -> Order {
+const fn background_order(policy: &Policy) -> Order {
     match (policy.order, policy.budget) {
         (Order::Batches, None) => Order::Batches,
         (Order::Batches, Some(_)) => {
-            Order::Due(Due { patience: Duration::ZERO, usual: USUAL, stay: STAY })
+            Order::Due(Due { patience: Duration::ZERO, usual: DEFAULT_DEADLINE, stay: STAY })
         }
         (Order::Due(due), _) => Order::Due(Due { patience: Duration::ZERO, ..due }),
     }

@@ -16,7 +16,7 @@ use crate::usage::Groups;
 const DOMAIN_WEIGHT: i64 = 4;
 /// Temperature at the start and at the end: a move that costs one more is accepted with probability
 /// exp(-1 / temperature).
-const HEAT: (f64, f64) = (1.5, 0.05);
+const TEMPERATURE: (f64, f64) = (1.5, 0.05);
 
 struct Search<'a> {
     domains: &'a [&'a Domain],
@@ -42,22 +42,22 @@ pub(crate) fn search(
     let steps = count.saturating_mul(SEARCH_STEPS_PER_PLACE).min(SEARCH_STEPS_MAX);
     let mut search = Search::new(shape, domains, places, classes);
     let mut random = Seed::new(0).child(b"groups of a rack").stream();
-    let (mut cost, mut least) = (search.whole_cost(), i64::MAX);
+    let (mut cost, mut best_cost) = (search.total_cost(), i64::MAX);
     let mut best = search.group_of.clone();
     for step in 0..steps {
-        if cost < least {
-            least = cost;
+        if cost < best_cost {
+            best_cost = cost;
             best.clone_from(&search.group_of);
         }
-        if least == 0 || places.len() < 2 {
+        if best_cost == 0 || places.len() < 2 {
             break;
         }
-        let cooled = f64::from(step) / f64::from(steps);
-        let heat = HEAT.0 + (HEAT.1 - HEAT.0) * cooled;
-        cost += search.try_exchange(places, heat, &mut random);
+        let progress = f64::from(step) / f64::from(steps);
+        let temperature = TEMPERATURE.0 + (TEMPERATURE.1 - TEMPERATURE.0) * progress;
+        cost += search.try_exchange(places, temperature, &mut random);
     }
     search.group_of = best;
-    search.found(places)
+    search.to_groups(places)
 }
 
 impl<'a> Search<'a> {
@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
         Self { domains, spread, classes, group_of, used, spread_used }
     }
 
-    fn found(&self, places: &[PlaceId]) -> Vec<Groups> {
+    fn to_groups(&self, places: &[PlaceId]) -> Vec<Groups> {
         let of = |group: &usize| {
             let places = places.iter().zip(&self.group_of);
             places.filter(|(_, of)| *of == group).map(|(place, _)| *place).collect()
@@ -109,7 +109,7 @@ impl<'a> Search<'a> {
         i64::from(self.spread_used[unit][group].saturating_sub(even))
     }
 
-    fn whole_cost(&self) -> i64 {
+    fn total_cost(&self) -> i64 {
         let domains = self.used.iter().enumerate().flat_map(|(kind, domains)| {
             (0..domains.len()).map(move |domain| self.domain_cost(kind, domain))
         });
@@ -140,24 +140,29 @@ impl<'a> Search<'a> {
 
     /// Exchanges two places between their groups, if the move is accepted. Returns by how much the
     /// cost grew.
-    fn try_exchange(&mut self, places: &[PlaceId], heat: f64, random: &mut RandomStream) -> i64 {
+    fn try_exchange(
+        &mut self,
+        places: &[PlaceId],
+        temperature: f64,
+        random: &mut RandomStream,
+    ) -> i64 {
         let mut draw = || usize::try_from(random.below(places.len() as u64)).unwrap_or(0);
         let at = [draw(), draw()];
         let groups = at.map(|at| self.group_of[at]);
         if groups[0] == groups[1] {
             return 0;
         }
-        let two = at.map(|at| places[at]);
-        let before = self.cost_at(two, groups);
-        self.exchange(two, groups);
-        let grown = self.cost_at(two, groups) - before;
+        let pair = at.map(|at| places[at]);
+        let before = self.cost_at(pair, groups);
+        self.exchange(pair, groups);
+        let increase = self.cost_at(pair, groups) - before;
         #[expect(clippy::cast_precision_loss, reason = "costs are small")]
-        let is_taken = grown <= 0 || random.unit() < (-(grown as f64) / heat).exp();
-        if is_taken {
+        let is_accepted = increase <= 0 || random.unit() < (-(increase as f64) / temperature).exp();
+        if is_accepted {
             self.group_of.swap(at[0], at[1]);
-            return grown;
+            return increase;
         }
-        self.exchange(two, [groups[1], groups[0]]);
+        self.exchange(pair, [groups[1], groups[0]]);
         0
     }
 

@@ -345,10 +345,10 @@ fn check_numbers(text: &Text) -> Result<(), Error> {
     range("the count of axes", text.axes.len() as u64, 1, AXES_MAX)?;
     range("the count of domains", text.domains.len() as u64, 1, SHARED_MAX)?;
     range("the count of failure units", text.units.len() as u64, 0, SHARED_MAX)?;
-    range("code.data", text.code.data.into(), 1, Members::MOST as u64)?;
-    range("code.redundancy", text.code.redundancy.into(), 0, Members::MOST as u64)?;
+    range("code.data", text.code.data.into(), 1, Members::CAPACITY as u64)?;
+    range("code.redundancy", text.code.redundancy.into(), 0, Members::CAPACITY as u64)?;
     let width = u64::from(text.code.width());
-    range("groups.size", text.groups.size.into(), width, Members::MOST as u64)?;
+    range("groups.size", text.groups.size.into(), width, Members::CAPACITY as u64)?;
     range("pace.bytes_per_second", text.pace.bytes_per_second.get(), 1, 1 << 50)?;
     let most = Duration::from_secs(86_400).as_nanos();
     range("pace.switch in nanoseconds", text.pace.switch.as_nanos(), 0, most)?;
@@ -366,7 +366,7 @@ fn check_numbers(text: &Text) -> Result<(), Error> {
     let units = text.units.iter().map(|unit| ("failure unit", &unit.name));
     for (of, name) in axes.chain(domains).chain(units) {
         if !names.insert((of, name)) {
-            return Err(Error::Twice { what: format!("the {of} \"{name}\"") });
+            return Err(Error::Twice { detail: format!("the {of} \"{name}\"") });
         }
     }
     Ok(())
@@ -405,7 +405,7 @@ fn listed(axes: &[Axis], places: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Error> {
             }
         }
         if !known.insert(place) {
-            return Err(Error::Twice { what: field() });
+            return Err(Error::Twice { detail: field() });
         }
     }
     Ok(places.to_vec())

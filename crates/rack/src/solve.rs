@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::search::search;
 use crate::shape::{Domain, Kind, Shape};
-use crate::usage::{Groups, spread_most, worst};
+use crate::usage::{Groups, max_per_unit, worst};
 use crate::{Assignment, ClassId, Error, GroupId, PlaceId, Table, check};
 
 /// Computes and proves groups and classes.
@@ -51,23 +51,23 @@ pub fn solve(shape: &Shape) -> Result<Assignment, Error> {
 struct Part {
     places: Vec<PlaceId>,
     /// Its name, for errors.
-    named: String,
+    label: String,
 }
 
 fn parts(shape: &Shape) -> Vec<Part> {
     let Some(unit) = shape.within() else {
-        return vec![Part { places: shape.places().collect(), named: String::new() }];
+        return vec![Part { places: shape.places().collect(), label: String::new() }];
     };
     let part = |index| {
-        let named = format!(" of {} {index}", unit.name);
-        Part { places: unit.members(index).to_vec(), named }
+        let label = format!(" of {} {index}", unit.name);
+        Part { places: unit.members(index).to_vec(), label }
     };
     (0..).take(unit.count()).map(part).collect()
 }
 
 fn solve_part(shape: &Shape, part: &Part) -> Result<Vec<Groups>, Error> {
     let size = shape.group_size();
-    let (places, within) = (part.places.len(), &part.named);
+    let (places, within) = (part.places.len(), &part.label);
     if !places.is_multiple_of(size as usize) {
         return Err(Error::Indivisible { places, within: within.clone(), size });
     }
@@ -84,35 +84,38 @@ fn solve_part(shape: &Shape, part: &Part) -> Result<Vec<Groups>, Error> {
         let (domain, most) = (domain.shared.name.clone(), slots(domain, &part.places) as u64);
         return Err(Error::NoClass { domain, most, within: within.clone(), size });
     }
-    let mut in_the_way = None;
+    let mut bottleneck = None;
     for domains in [&all, &hard] {
         let most = classes_of(domains).min(places / size as usize);
         for classes in (1..=most).rev() {
-            if let Some(found) = deal(shape, domains, part, classes) {
+            if let Some(found) = construct(shape, domains, part, classes) {
                 return Ok(found);
             }
             let found = search(shape, domains, &part.places, classes);
             match worst(domains, &found) {
                 None => return Ok(found),
-                Some((name, _)) => in_the_way = Some(name),
+                Some((name, _)) => bottleneck = Some(name),
             }
         }
     }
     let classes = u32::try_from(classes_of(&hard)).unwrap_or(u32::MAX);
-    let domain = in_the_way.unwrap_or_default();
+    let domain = bottleneck.unwrap_or_default();
     Err(Error::Unsolved { size, within: within.clone(), places, classes, domain })
 }
 
 /// Returns how many disks of a part a resource lets spin at once.
 fn slots(domain: &Domain, places: &[PlaceId]) -> usize {
-    by_domain(domain, places).values().map(|members| members.len().min(capacity(domain))).sum()
+    group_by_domain(domain, places)
+        .values()
+        .map(|members| members.len().min(capacity(domain)))
+        .sum()
 }
 
 fn capacity(domain: &Domain) -> usize {
     usize::try_from(domain.capacity).unwrap_or(usize::MAX)
 }
 
-fn by_domain(domain: &Domain, places: &[PlaceId]) -> BTreeMap<u32, Vec<PlaceId>> {
+fn group_by_domain(domain: &Domain, places: &[PlaceId]) -> BTreeMap<u32, Vec<PlaceId>> {
     let mut members: BTreeMap<u32, Vec<PlaceId>> = BTreeMap::new();
     for place in places {
         members.entry(domain.shared.of(*place)).or_default().push(*place);
@@ -125,11 +128,16 @@ type Column = Vec<PlaceId>;
 
 /// A column of a class: the index of its block in the class, its own index in the block, its
 /// places.
-type Seated<'a> = (usize, usize, &'a Column);
+type IndexedColumn<'a> = (usize, usize, &'a Column);
 
 /// Tries the construction, with each resource in turn as the tightest and each other one as the
 /// link that forms blocks.
-fn deal(shape: &Shape, domains: &[&Domain], part: &Part, classes: usize) -> Option<Vec<Groups>> {
+fn construct(
+    shape: &Shape,
+    domains: &[&Domain],
+    part: &Part,
+    classes: usize,
+) -> Option<Vec<Groups>> {
     let size = shape.group_size() as usize;
     let mut tightest: Vec<&Domain> = domains.to_vec();
     tightest.sort_by_key(|domain| slots(domain, &part.places));
@@ -139,20 +147,32 @@ fn deal(shape: &Shape, domains: &[&Domain], part: &Part, classes: usize) -> Opti
         let others = || tightest.iter().copied().filter(|domain| *domain != *tight);
         for link in others().map(Some).chain([None]) {
             let linked = |domain: &&Domain| link.is_some_and(|link| link == *domain);
-            let blocks = unite(&columns, (0..columns.len()).collect(), others().filter(linked));
+            let blocks = connected_components(
+                &columns,
+                (0..columns.len()).collect(),
+                others().filter(linked),
+            );
             let atom = |block: Vec<usize>| {
-                unite(&columns, block, others().filter(|domain| domain.capacity == 1))
+                connected_components(
+                    &columns,
+                    block,
+                    others().filter(|domain| domain.capacity == 1),
+                )
             };
             let atoms: Vec<Vec<Vec<usize>>> = blocks.into_iter().map(atom).collect();
-            for dealt in [deal_atoms(&atoms, classes), deal_blocks(&atoms, classes)] {
-                if dealt.iter().any(|class| class.len() != size) {
+            for class_columns in
+                [distribute_atoms(&atoms, classes), distribute_blocks(&atoms, classes)]
+            {
+                if class_columns.iter().any(|class| class.len() != size) {
                     continue;
                 }
-                let Some((most, found)) = turn(shape, domains, &columns, &dealt) else { continue };
+                let Some((most, found)) = rotation(shape, domains, &columns, &class_columns) else {
+                    continue;
+                };
                 if best.as_ref().is_none_or(|(known, _)| most < *known) {
                     best = Some((most, found));
                 }
-                if best.as_ref().is_some_and(|(most, _)| *most <= even(shape, part)) {
+                if best.as_ref().is_some_and(|(most, _)| *most <= even_spread(shape, part)) {
                     return best.map(|(_, found)| found);
                 }
             }
@@ -162,7 +182,7 @@ fn deal(shape: &Shape, domains: &[&Domain], part: &Part, classes: usize) -> Opti
 }
 
 /// Returns the number of disks of a group in one unit if it is spread evenly.
-fn even(shape: &Shape, part: &Part) -> u32 {
+fn even_spread(shape: &Shape, part: &Part) -> u32 {
     let Some(unit) = shape.spread() else { return u32::MAX };
     let mut units: Vec<u32> = part.places.iter().map(|place| unit.of(*place)).collect();
     units.sort_unstable();
@@ -173,7 +193,7 @@ fn even(shape: &Shape, part: &Part) -> u32 {
 /// Divides the members of each domain into as many columns as it supplies disks, all of the same
 /// length.
 fn columns(tight: &Domain, places: &[PlaceId], wanted: usize) -> Option<Vec<Column>> {
-    let domains = by_domain(tight, places);
+    let domains = group_by_domain(tight, places);
     let mut columns = Vec::new();
     for members in domains.values() {
         let supplied = members.len().min(capacity(tight));
@@ -192,31 +212,31 @@ fn columns(tight: &Domain, places: &[PlaceId], wanted: usize) -> Option<Vec<Colu
 }
 
 /// Linked columns, and the domains (with their kind) in which they have places.
-struct Linked {
+struct Component {
     domains: BTreeSet<(usize, u32)>,
     columns: Vec<usize>,
 }
 
 /// Partitions columns into connected sets: columns with places in the same domain are linked.
-fn unite<'a>(
+fn connected_components<'a>(
     columns: &[Column],
-    some: Vec<usize>,
+    subset: Vec<usize>,
     links: impl Iterator<Item = &'a Domain> + Clone,
 ) -> Vec<Vec<usize>> {
-    let mut sets: Vec<Linked> = Vec::new();
-    for column in some {
+    let mut sets: Vec<Component> = Vec::new();
+    for column in subset {
         let domains = links.clone().enumerate().flat_map(|(kind, domain)| {
             columns[column].iter().map(move |place| (kind, domain.shared.of(*place)))
         });
-        let mut set = Linked { domains: domains.collect(), columns: vec![column] };
-        let meets = |other: &Linked| !other.domains.is_disjoint(&set.domains);
-        let (met, apart): (Vec<_>, Vec<_>) = sets.into_iter().partition(meets);
-        for other in met {
+        let mut set = Component { domains: domains.collect(), columns: vec![column] };
+        let overlaps = |other: &Component| !other.domains.is_disjoint(&set.domains);
+        let (overlapping, disjoint): (Vec<_>, Vec<_>) = sets.into_iter().partition(overlaps);
+        for other in overlapping {
             set.domains.extend(other.domains);
             set.columns.extend(other.columns);
         }
         set.columns.sort_unstable();
-        sets = apart;
+        sets = disjoint;
         sets.push(set);
     }
     let mut sets: Vec<Vec<usize>> = sets.into_iter().map(|set| set.columns).collect();
@@ -225,56 +245,57 @@ fn unite<'a>(
 }
 
 /// Columns of a class, each with the index of its block and its own index in the block.
-type Dealt = Vec<(usize, usize, usize)>;
+type ClassColumns = Vec<(usize, usize, usize)>;
 
 /// Deals the atoms of each block to the classes in turn.
-fn deal_atoms(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
-    let mut dealt: Vec<Dealt> = vec![Vec::new(); classes];
+fn distribute_atoms(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<ClassColumns> {
+    let mut class_columns: Vec<ClassColumns> = vec![Vec::new(); classes];
     for (number, block) in blocks.iter().enumerate() {
         let mut counts = vec![0; classes];
         for (atom, columns) in block.iter().enumerate() {
             let class = atom % classes;
             for column in columns {
-                dealt[class].push((number, counts[class], *column));
+                class_columns[class].push((number, counts[class], *column));
                 counts[class] += 1;
             }
         }
     }
-    dealt
+    class_columns
 }
 
 /// Deals whole blocks to the classes in turn.
-fn deal_blocks(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
-    let mut dealt: Vec<Dealt> = vec![Vec::new(); classes];
+fn distribute_blocks(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<ClassColumns> {
+    let mut class_columns: Vec<ClassColumns> = vec![Vec::new(); classes];
     for (number, block) in blocks.iter().enumerate() {
         let columns = block.iter().flatten().enumerate();
-        let seated = columns.map(|(index, column)| (number / classes, index, *column));
-        dealt[number % classes].extend(seated);
+        let indexed = columns.map(|(index, column)| (number / classes, index, *column));
+        class_columns[number % classes].extend(indexed);
     }
-    dealt
+    class_columns
 }
 
 /// Rotates columns against each other, and blocks by the first stride that spreads groups evenly,
 /// or as evenly as possible. Returns the maximum number of disks of a group in one unit, and the
 /// groups.
-fn turn(
+fn rotation(
     shape: &Shape,
     domains: &[&Domain],
     columns: &[Column],
-    dealt: &[Dealt],
+    class_columns: &[ClassColumns],
 ) -> Option<(u32, Vec<Groups>)> {
     let length = columns.first()?.len();
     let mut best: Option<(u32, Vec<Groups>)> = None;
     for stride in 0..length {
-        let class = |dealt: &Dealt| {
-            let seated = dealt.iter().map(|(block, index, at)| (*block, *index, &columns[*at]));
-            turned(seated, stride, length)
+        let class = |class_columns: &ClassColumns| {
+            let indexed =
+                class_columns.iter().map(|(block, index, at)| (*block, *index, &columns[*at]));
+            rotated(indexed, stride, length)
         };
-        let found: Vec<Groups> = dealt.iter().map(class).collect();
+        let found: Vec<Groups> = class_columns.iter().map(class).collect();
         if worst(domains, &found).is_some() {
             continue;
         }
-        let most = spread_most(shape, &found);
+        let most = max_per_unit(shape, &found);
         if best.as_ref().is_none_or(|(known, _)| most < *known) {
             best = Some((most, found));
         }
@@ -282,12 +303,16 @@ fn turn(
     best
 }
 
-fn turned<'a>(columns: impl Iterator<Item = Seated<'a>>, stride: usize, length: usize) -> Groups {
+fn rotated<'a>(
+    columns: impl Iterator<Item = IndexedColumn<'a>>,
+    stride: usize,
+    length: usize,
+) -> Groups {
     let mut groups = vec![Vec::new(); length];
     for (block, index, column) in columns {
-        let turn = (index + stride * block) % length;
+        let rotation = (index + stride * block) % length;
         for (height, place) in column.iter().enumerate() {
-            groups[(height + length - turn) % length].push(*place);
+            groups[(height + length - rotation) % length].push(*place);
         }
     }
     groups

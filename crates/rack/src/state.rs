@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use fulgurite_units::Instant;
 
-use crate::due::{Look, Visit};
+use crate::due::{ClassView, Visit};
 use crate::event::{OpKind, Side};
-use crate::fair::Fair;
-use crate::line::Line;
+use crate::fair_share::FairShare;
 use crate::pace::Measured;
 use crate::queue::Waiting;
+use crate::side_queue::SideQueue;
 use crate::{GroupId, Members, Op, OpId, PlaceId};
 
 /// A group of disks.
@@ -22,24 +22,24 @@ pub(crate) struct Group {
     /// Disks that spin and are mounted.
     pub(crate) up: Members,
     /// Disks that were commanded to spin up.
-    pub(crate) rising: Members,
+    pub(crate) spinning_up: Members,
     /// Those of them that the group waits for: in the first attempt of this visit.
     pub(crate) first: Members,
     /// Disks that were commanded to spin down.
-    pub(crate) sinking: Members,
+    pub(crate) spinning_down: Members,
     /// Disks that should spin up but lack capacity in a domain because of a disk that does not
     /// obey.
     pub(crate) blocked: Members,
     /// Disks that are lost.
     pub(crate) lost: Members,
     /// Disks in backoff after a failed spin-up.
-    pub(crate) resting: Members,
+    pub(crate) in_backoff: Members,
     /// Disks that were requested late in this visit.
     pub(crate) late: Members,
     /// When the last of these was requested.
-    pub(crate) asked: Instant,
+    pub(crate) requested: Instant,
     /// When the token buckets of all its disks are full again.
-    pub(crate) full: Instant,
+    pub(crate) full_at: Instant,
     /// Its initialization, if still pending.
     pub(crate) init: Option<Waiting>,
 }
@@ -51,25 +51,25 @@ impl Group {
             number,
             places: places.to_vec(),
             up: Members::NONE,
-            rising: Members::NONE,
+            spinning_up: Members::NONE,
             first: Members::NONE,
-            sinking: Members::NONE,
+            spinning_down: Members::NONE,
             blocked: Members::NONE,
             lost: Members::NONE,
-            resting: Members::NONE,
+            in_backoff: Members::NONE,
             late: Members::NONE,
-            asked: Instant::ZERO,
-            full: Instant::ZERO,
+            requested: Instant::ZERO,
+            full_at: Instant::ZERO,
             init: None,
         }
     }
 
     /// Removes a disk from all sets of moving disks.
-    pub(crate) const fn still(&mut self, position: usize) {
+    pub(crate) const fn mark_stopped(&mut self, position: usize) {
         self.up = self.up.without(position);
-        self.rising = self.rising.without(position);
+        self.spinning_up = self.spinning_up.without(position);
         self.first = self.first.without(position);
-        self.sinking = self.sinking.without(position);
+        self.spinning_down = self.spinning_down.without(position);
         self.blocked = self.blocked.without(position);
     }
 }
@@ -78,21 +78,21 @@ impl Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// No group spins.
-    Still,
+    Stopped,
     /// A group is coming up.
-    Rising { group: GroupId, since: Instant },
+    SpinningUp { group: GroupId, since: Instant },
     /// A group is up.
     Up { group: GroupId, since: Instant },
     /// A group is going down.
-    Sinking { group: GroupId },
+    SpinningDown { group: GroupId },
 }
 
 impl Phase {
     /// Returns the group that spins or is coming up.
     pub(crate) const fn group(self) -> Option<GroupId> {
         match self {
-            Self::Rising { group, .. } | Self::Up { group, .. } => Some(group),
-            Self::Still | Self::Sinking { .. } => None,
+            Self::SpinningUp { group, .. } | Self::Up { group, .. } => Some(group),
+            Self::Stopped | Self::SpinningDown { .. } => None,
         }
     }
 }
@@ -110,12 +110,12 @@ pub(crate) struct Class {
     pub(crate) groups: Vec<GroupId>,
     /// The unit (half) that its groups lie in; classes of the same half may have to spin up in
     /// turn.
-    pub(crate) half: u32,
-    pub(crate) client: Line,
-    pub(crate) background: Line,
+    pub(crate) within_unit: u32,
+    pub(crate) client: SideQueue,
+    pub(crate) background: SideQueue,
     /// Groups with a pending initialization, oldest first.
     pub(crate) inits: VecDeque<GroupId>,
-    pub(crate) fair: Fair,
+    pub(crate) fair_share: FairShare,
     pub(crate) measured: Measured,
     pub(crate) phase: Phase,
     /// The operation that the group came up for.
@@ -125,17 +125,17 @@ pub(crate) struct Class {
     /// Whether the group has just come up; it serves first, regardless of the turn.
     pub(crate) is_fresh: bool,
     /// Whether the last operation started was a client's.
-    pub(crate) has_ridden: bool,
+    pub(crate) has_piggybacked: bool,
     pub(crate) running: Vec<Running>,
     /// Since when the class has no work.
     pub(crate) idle_since: Option<Instant>,
     /// Whether it was busy since the last call.
     pub(crate) was_busy: bool,
-    pub(crate) wake_at: Option<Instant>,
+    pub(crate) timer_at: Option<Instant>,
 }
 
 impl Class {
-    pub(crate) const fn queue(&mut self, side: Side) -> &mut Line {
+    pub(crate) const fn queue(&mut self, side: Side) -> &mut SideQueue {
         match side {
             Side::Client => &mut self.client,
             Side::Background => &mut self.background,
@@ -150,34 +150,34 @@ impl Class {
     }
 
     /// Returns the view for its queues; `number` gives the index of the group that is up.
-    pub(crate) fn look(&self, now: Instant, number: impl FnOnce(GroupId) -> usize) -> Look {
+    pub(crate) fn view(&self, now: Instant, number: impl FnOnce(GroupId) -> usize) -> ClassView {
         let spinning = match self.phase {
             Phase::Up { group, since } => {
                 Some(Visit { number: number(group), since, is_fresh: self.is_fresh })
             }
-            Phase::Still | Phase::Rising { .. } | Phase::Sinking { .. } => None,
+            Phase::Stopped | Phase::SpinningUp { .. } | Phase::SpinningDown { .. } => None,
         };
-        Look { now, spinning, measured: self.measured }
+        ClassView { now, spinning, measured: self.measured }
     }
 
     /// Whether a side has something to do now.
-    pub(crate) fn wants(&self, side: Side, look: &Look) -> bool {
+    pub(crate) fn wants(&self, side: Side, view: &ClassView) -> bool {
         match side {
-            Side::Client => !self.inits.is_empty() || self.client.front(look).is_some(),
-            Side::Background => self.background.front(look).is_some(),
+            Side::Client => !self.inits.is_empty() || self.client.front(view).is_some(),
+            Side::Background => self.background.front(view).is_some(),
         }
     }
 
     /// Decides whose turn it is.
-    pub(crate) fn choose_turn(&mut self, look: &Look) -> Side {
+    pub(crate) fn choose_turn(&mut self, view: &ClassView) -> Side {
         let [client, background] =
-            [Side::Client, Side::Background].map(|side| self.wants(side, look));
-        self.fair.choose(client, background);
-        self.fair.turn()
+            [Side::Client, Side::Background].map(|side| self.wants(side, view));
+        self.fair_share.choose(client, background);
+        self.fair_share.turn()
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        let is_moving = matches!(self.phase, Phase::Rising { .. } | Phase::Sinking { .. });
+        let is_moving = matches!(self.phase, Phase::SpinningUp { .. } | Phase::SpinningDown { .. });
         is_moving || !self.running.is_empty()
     }
 }

@@ -3,9 +3,9 @@
 
 mod due;
 mod groups;
-mod placing;
-mod reordering;
-mod scheduling;
-mod spending;
-mod waking;
+mod placement;
+mod reorder;
+mod schedule;
+mod spin_up;
+mod spin_up_budget;
 mod world;

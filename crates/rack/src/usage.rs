@@ -35,7 +35,7 @@ fn excess(domain: &Domain, classes: &[Groups]) -> u32 {
 
 /// Returns the maximum number of disks of one group in one of the units that groups are spread
 /// over.
-pub(crate) fn spread_most(shape: &Shape, classes: &[Groups]) -> u32 {
+pub(crate) fn max_per_unit(shape: &Shape, classes: &[Groups]) -> u32 {
     let Some(unit) = shape.spread() else { return 0 };
     let most = classes.iter().flatten().map(|places| {
         let mut counts = vec![0u32; unit.count()];

@@ -3,7 +3,7 @@
 use fulgurite_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{UNDER_WAY_BYTES, UNDER_WAY_PIECES};
+use crate::limits::{IN_FLIGHT_BYTES, IN_FLIGHT_PIECES};
 
 /// What keeps a tier busy. For each retrieval class, a fetch may start while fewer than two per
 /// drive are in flight, or while fewer than this many bytes and pieces are.
@@ -21,14 +21,14 @@ pub struct Capacity {
 impl Capacity {
     /// Returns the capacity of a tier with this many drives.
     #[must_use]
-    pub const fn of_drives(drives: usize) -> Self {
-        Self { drives, bytes: UNDER_WAY_BYTES, pieces: UNDER_WAY_PIECES }
+    pub const fn for_drives(drives: usize) -> Self {
+        Self { drives, bytes: IN_FLIGHT_BYTES, pieces: IN_FLIGHT_PIECES }
     }
 
     /// Returns the capacity of a tier that orders its own queue and takes this many pieces of any
     /// size.
     #[must_use]
-    pub const fn of_queue(pieces: usize) -> Self {
+    pub const fn for_queue(pieces: usize) -> Self {
         Self { drives: 0, bytes: ByteCount::new(u64::MAX), pieces }
     }
 

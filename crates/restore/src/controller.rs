@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox};
 
-use crate::limits::{COPY_REST, PIECE_REST, PIECE_TRIES_MAX};
-use crate::restore::{Age, Held, Restore, Step, rest};
+use crate::limits::{COPY_BACKOFF, PIECE_BACKOFF, PIECE_TRIES_MAX};
+use crate::restore::{PieceState, Priority, Restore, Step, backoff};
 use crate::{Capacity, Command, Event, Piece, PieceId, Place, RestoreId, Retrieval, TierIndex};
 
 /// The controller of all restores, from all tiers.
@@ -25,28 +25,28 @@ pub struct Restores {
     /// Unfinished restores in any state, by retrieval class.
     pub(crate) counts: [usize; 3],
     /// Waiting pieces by place.
-    pub(crate) places: BTreeMap<(TierIndex, Place), BTreeSet<(Age, PieceId)>>,
+    pub(crate) places: BTreeMap<(TierIndex, Place), BTreeSet<(Priority, PieceId)>>,
     /// Pieces in backoff, by the end of it.
-    pub(crate) resting: BTreeSet<(Instant, PieceId)>,
+    pub(crate) backing_off: BTreeSet<(Instant, PieceId)>,
     /// Pieces in flight: fetched and not answered, including those of forgotten restores.
-    pub(crate) under_way: BTreeMap<PieceId, UnderWay>,
-    pub(crate) visits: BTreeMap<u64, Visit>,
-    pub(crate) next_visit: u64,
+    pub(crate) in_flight: BTreeMap<PieceId, InFlight>,
+    pub(crate) fetches: BTreeMap<u64, Fetch>,
+    pub(crate) next_fetch: u64,
 }
 
 /// The queue of one retrieval class in one tier, and how much of it is in flight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lane {
-    pub(crate) queue: BTreeSet<(Age, PieceId)>,
-    pub(crate) visits: usize,
+    pub(crate) queue: BTreeSet<(Priority, PieceId)>,
+    pub(crate) fetches: usize,
     pub(crate) pieces: usize,
     pub(crate) bytes: u64,
 }
 
 /// A piece that is being fetched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnderWay {
-    pub(crate) visit: u64,
+pub(crate) struct InFlight {
+    pub(crate) fetch: u64,
     pub(crate) tier: TierIndex,
     /// The class that it counts against. A restore that became more urgent meanwhile has another.
     pub(crate) retrieval: Retrieval,
@@ -55,7 +55,7 @@ pub(crate) struct UnderWay {
 
 /// A fetch in flight: pieces that are fetched together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Visit {
+pub(crate) struct Fetch {
     pub(crate) tier: TierIndex,
     /// The class of the piece that it was started for.
     pub(crate) retrieval: Retrieval,
@@ -72,12 +72,12 @@ impl Controller for Restores {
         // past.
         self.now = self.now.max(now);
         self.apply(event, out);
-        self.wake();
-        self.begin(out);
+        self.requeue_due();
+        self.dispatch(out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.resting.first().map(|(until, _)| *until)
+        self.backing_off.first().map(|(until, _)| *until)
     }
 
     fn check(&self) {
@@ -93,7 +93,7 @@ impl Restores {
     /// If there is no drive.
     #[must_use]
     pub fn new(drives: usize) -> Self {
-        Self::of_tiers(vec![Capacity::of_drives(drives)])
+        Self::with_tiers(vec![Capacity::for_drives(drives)])
     }
 
     /// Creates one for these tiers.
@@ -101,7 +101,7 @@ impl Restores {
     /// # Panics
     /// If there is no tier, or one from which nothing could ever be fetched.
     #[must_use]
-    pub fn of_tiers(tiers: Vec<Capacity>) -> Self {
+    pub fn with_tiers(tiers: Vec<Capacity>) -> Self {
         assert!(!tiers.is_empty(), "what is fetched comes from a tier");
         assert!(tiers.iter().all(Capacity::is_possible), "what is fetched needs a drive");
         Self {
@@ -114,10 +114,10 @@ impl Restores {
             taken: 0,
             restores: BTreeMap::new(),
             places: BTreeMap::new(),
-            resting: BTreeSet::new(),
-            under_way: BTreeMap::new(),
-            visits: BTreeMap::new(),
-            next_visit: 0,
+            backing_off: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
+            fetches: BTreeMap::new(),
+            next_fetch: 0,
         }
     }
 
@@ -142,8 +142,8 @@ impl Restores {
 
     /// Whether a piece is being fetched and was not answered.
     #[must_use]
-    pub fn is_under_way(&self, piece: PieceId) -> bool {
-        self.under_way.contains_key(&piece)
+    pub fn is_in_flight(&self, piece: PieceId) -> bool {
+        self.in_flight.contains_key(&piece)
     }
 
     /// Whether a restore was requested and is not finished.
@@ -153,7 +153,7 @@ impl Restores {
     }
 
     /// Whether the tiers of all these pieces exist.
-    pub(crate) fn has_tiers_of(&self, pieces: &[Piece]) -> bool {
+    pub(crate) fn has_tiers_for(&self, pieces: &[Piece]) -> bool {
         pieces.iter().all(|piece| piece.tier.get() < self.tiers.len())
     }
 
@@ -170,23 +170,23 @@ impl Restores {
     fn apply(&mut self, event: Event, out: &mut Outbox<Command>) {
         match event {
             Event::Asked { restore, retrieval, at, pieces } => {
-                let age = Age { due: retrieval.due(at), sequence: self.sequence };
+                let priority = Priority { due: retrieval.due(at), sequence: self.sequence };
                 self.sequence += 1;
                 if self.restores.contains_key(&restore) {
-                    self.urge(restore, retrieval, age);
+                    self.expedite(restore, retrieval, priority);
                 } else {
-                    self.accept(restore, retrieval, age, &pieces);
+                    self.accept(restore, retrieval, priority, &pieces);
                 }
             }
-            Event::Came { piece } => self.came(piece, out),
-            Event::Failed { piece } => self.failed(piece, out),
+            Event::Came { piece } => self.on_arrival(piece, out),
+            Event::Failed { piece } => self.on_failure(piece, out),
             Event::Committed { restore } => {
                 self.require_complete(restore);
                 self.remove(restore);
             }
             Event::Lost { restore } => {
                 self.require_complete(restore);
-                self.begin_anew(restore);
+                self.start_over(restore);
             }
             Event::Forgotten { restore } => {
                 if self.restores.contains_key(&restore) {
@@ -198,18 +198,24 @@ impl Restores {
         }
     }
 
-    fn accept(&mut self, id: RestoreId, retrieval: Retrieval, age: Age, pieces: &[Piece]) {
+    fn accept(
+        &mut self,
+        id: RestoreId,
+        retrieval: Retrieval,
+        priority: Priority,
+        pieces: &[Piece],
+    ) {
         assert!(!pieces.is_empty(), "restore {id} is for something, if only of no bytes");
-        assert!(self.has_tiers_of(pieces), "restore {id} is of tiers that there are");
+        assert!(self.has_tiers_for(pieces), "restore {id} is of tiers that there are");
         let restore = Restore {
             retrieval,
-            age,
-            pieces: pieces.iter().copied().map(Held::new).collect(),
+            priority,
+            pieces: pieces.iter().copied().map(PieceState::new).collect(),
             bytes: pieces.iter().map(|piece| piece.bytes).sum(),
             left: pieces.len(),
-            under_way: 0,
-            is_begun: false,
-            gives_up: false,
+            in_flight: 0,
+            is_admitted: false,
+            is_giving_up: false,
             rounds: 0,
         };
         self.restores.insert(id, restore);
@@ -218,29 +224,29 @@ impl Restores {
     }
 
     /// Makes a known restore more urgent. Never less: the earliest promise holds.
-    fn urge(&mut self, id: RestoreId, retrieval: Retrieval, age: Age) {
+    fn expedite(&mut self, id: RestoreId, retrieval: Retrieval, priority: Priority) {
         let known = &self.restores[&id];
-        let (old, pieces) = (known.age, known.pieces.len());
+        let (old, pieces) = (known.priority, known.pieces.len());
         let retrieval = retrieval.max(known.retrieval);
-        let age = if age.due < old.due { age } else { old };
+        let priority = if priority.due < old.due { priority } else { old };
         let waiting: Vec<PieceId> =
-            ids(id, pieces).filter(|piece| self.held(*piece).step == Step::Waiting).collect();
+            ids(id, pieces).filter(|piece| self.state(*piece).step == Step::Waiting).collect();
         waiting.iter().for_each(|piece| self.unqueue(*piece));
         self.counts[self.restores[&id].retrieval.index()] -= 1;
         self.counts[retrieval.index()] += 1;
         let known = self.restore_mut(id);
-        (known.retrieval, known.age) = (retrieval, age);
+        (known.retrieval, known.priority) = (retrieval, priority);
         waiting.iter().for_each(|piece| self.queue(*piece));
     }
 
-    fn came(&mut self, piece: PieceId, out: &mut Outbox<Command>) {
-        self.answered(piece);
+    fn on_arrival(&mut self, piece: PieceId, out: &mut Outbox<Command>) {
+        self.remove_answered(piece);
         if !self.restores.contains_key(&piece.restore) {
             return;
         }
-        self.held_mut(piece).step = Step::Came;
+        self.state_mut(piece).step = Step::Came;
         let restore = self.restore_mut(piece.restore);
-        restore.under_way -= 1;
+        restore.in_flight -= 1;
         restore.left -= 1;
         if restore.left == 0 {
             out.push(Command::Commit { restore: piece.restore });
@@ -248,18 +254,18 @@ impl Restores {
         self.give_up_if_due(piece.restore, out);
     }
 
-    fn failed(&mut self, piece: PieceId, out: &mut Outbox<Command>) {
-        self.answered(piece);
+    fn on_failure(&mut self, piece: PieceId, out: &mut Outbox<Command>) {
+        self.remove_answered(piece);
         if !self.restores.contains_key(&piece.restore) {
             return;
         }
-        let held = self.held_mut(piece);
-        held.failures += 1;
-        let failures = held.failures;
+        let state = self.state_mut(piece);
+        state.failures += 1;
+        let failures = state.failures;
         let restore = self.restore_mut(piece.restore);
-        restore.under_way -= 1;
-        restore.gives_up |= failures >= PIECE_TRIES_MAX;
-        self.rest(piece, rest(PIECE_REST, failures));
+        restore.in_flight -= 1;
+        restore.is_giving_up |= failures >= PIECE_TRIES_MAX;
+        self.backoff(piece, backoff(PIECE_BACKOFF, failures));
         self.give_up_if_due(piece.restore, out);
     }
 
@@ -267,43 +273,43 @@ impl Restores {
     /// nothing of it is in flight it releases its space and backs off as a whole.
     fn give_up_if_due(&mut self, id: RestoreId, out: &mut Outbox<Command>) {
         let restore = &self.restores[&id];
-        if !restore.gives_up {
+        if !restore.is_giving_up {
             return;
         }
-        let (under_way, count) = (restore.under_way, restore.pieces.len());
+        let (in_flight, count) = (restore.in_flight, restore.pieces.len());
         let failures = PIECE_TRIES_MAX.saturating_add(restore.rounds);
         for piece in ids(id, count) {
-            match self.held(piece).step {
+            match self.state(piece).step {
                 Step::Waiting => self.unqueue(piece),
-                Step::Resting(_) => self.unrest(piece),
-                Step::Stopped | Step::UnderWay | Step::Came => continue,
+                Step::Backoff(_) => self.cancel_backoff(piece),
+                Step::Stopped | Step::InFlight | Step::Came => continue,
             }
-            self.held_mut(piece).step = Step::Stopped;
+            self.state_mut(piece).step = Step::Stopped;
         }
-        if under_way == 0 {
-            self.rest_whole(id, rest(PIECE_REST, failures));
+        if in_flight == 0 {
+            self.reset(id, backoff(PIECE_BACKOFF, failures));
             out.push(Command::Forget { restore: id });
         }
     }
 
     /// Starts a restore over because its copy was lost.
-    fn begin_anew(&mut self, id: RestoreId) {
+    fn start_over(&mut self, id: RestoreId) {
         let rounds = self.restores[&id].rounds;
-        self.rest_whole(id, rest(COPY_REST, rounds.saturating_add(1)));
+        self.reset(id, backoff(COPY_BACKOFF, rounds.saturating_add(1)));
     }
 
     /// Discards all that has arrived of a restore; all of it is fetched again after a backoff.
-    fn rest_whole(&mut self, id: RestoreId, time: Duration) {
+    fn reset(&mut self, id: RestoreId, time: Duration) {
         self.release(id);
         let restore = self.restore_mut(id);
-        assert_eq!(restore.under_way, 0, "restore {id} rests with pieces under way");
+        assert_eq!(restore.in_flight, 0, "restore {id} rests with pieces under way");
         restore.rounds = restore.rounds.saturating_add(1);
         restore.left = restore.pieces.len();
-        restore.gives_up = false;
+        restore.is_giving_up = false;
         for piece in ids(id, restore.left) {
-            self.unrest(piece);
-            self.held_mut(piece).failures = 0;
-            self.rest(piece, time);
+            self.cancel_backoff(piece);
+            self.state_mut(piece).failures = 0;
+            self.backoff(piece, time);
         }
     }
 
@@ -311,8 +317,8 @@ impl Restores {
     fn remove(&mut self, id: RestoreId) {
         self.release(id);
         for piece in ids(id, self.restores[&id].pieces.len()) {
-            self.unrest(piece);
-            if self.held(piece).step == Step::Waiting {
+            self.cancel_backoff(piece);
+            if self.state(piece).step == Step::Waiting {
                 self.unqueue(piece);
             }
         }
@@ -324,85 +330,85 @@ impl Restores {
     /// Releases the space of its copy.
     fn release(&mut self, id: RestoreId) {
         let restore = self.restore_mut(id);
-        if std::mem::take(&mut restore.is_begun) {
+        if std::mem::take(&mut restore.is_admitted) {
             self.taken -= restore.bytes.get();
         }
     }
 
     /// Removes an answered piece from those in flight.
-    fn answered(&mut self, piece: PieceId) {
-        let known = self.under_way.remove(&piece);
-        let UnderWay { visit, tier, retrieval, bytes } =
+    fn remove_answered(&mut self, piece: PieceId) {
+        let known = self.in_flight.remove(&piece);
+        let InFlight { fetch, tier, retrieval, bytes } =
             known.unwrap_or_else(|| panic!("piece {piece} was not to be fetched"));
         let lane = self.lane(tier, retrieval);
         lane.pieces -= 1;
         lane.bytes -= bytes.get();
-        let Some(of) = self.visits.get_mut(&visit) else { return };
-        of.left -= 1;
-        if of.left == 0 {
-            let (tier, began_for) = (of.tier, of.retrieval);
-            self.visits.remove(&visit);
-            self.lane(tier, began_for).visits -= 1;
+        let Some(entry) = self.fetches.get_mut(&fetch) else { return };
+        entry.left -= 1;
+        if entry.left == 0 {
+            let (tier, began_for) = (entry.tier, entry.retrieval);
+            self.fetches.remove(&fetch);
+            self.lane(tier, began_for).fetches -= 1;
         }
     }
 
     /// Queues the pieces whose backoff has ended.
-    fn wake(&mut self) {
-        while let Some(&(until, piece)) = self.resting.first()
+    fn requeue_due(&mut self) {
+        while let Some(&(until, piece)) = self.backing_off.first()
             && until <= self.now
         {
-            self.unrest(piece);
+            self.cancel_backoff(piece);
             self.queue(piece);
         }
     }
 
-    fn rest(&mut self, piece: PieceId, time: Duration) {
+    fn backoff(&mut self, piece: PieceId, time: Duration) {
         let until = self.now + time;
-        self.held_mut(piece).step = Step::Resting(until);
-        self.resting.insert((until, piece));
+        self.state_mut(piece).step = Step::Backoff(until);
+        self.backing_off.insert((until, piece));
     }
 
-    fn unrest(&mut self, piece: PieceId) {
-        if let Step::Resting(until) = self.held(piece).step {
-            self.resting.remove(&(until, piece));
+    fn cancel_backoff(&mut self, piece: PieceId) {
+        if let Step::Backoff(until) = self.state(piece).step {
+            self.backing_off.remove(&(until, piece));
         }
     }
 
     /// Queues a piece.
     fn queue(&mut self, piece: PieceId) {
         let restore = &self.restores[&piece.restore];
-        let (age, retrieval) = (restore.age, restore.retrieval);
-        let held = self.held_mut(piece);
-        held.step = Step::Waiting;
-        let (tier, place) = (held.tier, held.place);
+        let (priority, retrieval) = (restore.priority, restore.retrieval);
+        let state = self.state_mut(piece);
+        state.step = Step::Waiting;
+        let (tier, place) = (state.tier, state.place);
         if let Some(place) = place {
-            self.places.entry((tier, place)).or_default().insert((age, piece));
+            self.places.entry((tier, place)).or_default().insert((priority, piece));
         }
-        self.lane(tier, retrieval).queue.insert((age, piece));
+        self.lane(tier, retrieval).queue.insert((priority, piece));
     }
 
     /// Removes a piece from its queue; the caller sets its next step.
     pub(crate) fn unqueue(&mut self, piece: PieceId) {
         let restore = &self.restores[&piece.restore];
-        let (age, retrieval) = (restore.age, restore.retrieval);
-        let (tier, place) = (self.held(piece).tier, self.held(piece).place);
-        let was_there = self.lane(tier, retrieval).queue.remove(&(age, piece));
+        let (priority, retrieval) = (restore.priority, restore.retrieval);
+        let (tier, place) = (self.state(piece).tier, self.state(piece).place);
+        let was_there = self.lane(tier, retrieval).queue.remove(&(priority, piece));
         assert!(was_there, "piece {piece} waits where it says");
         if let Some(place) = place.map(|place| (tier, place))
             && let Some(waiting) = self.places.get_mut(&place)
         {
-            waiting.remove(&(age, piece));
+            waiting.remove(&(priority, piece));
             if waiting.is_empty() {
                 self.places.remove(&place);
             }
         }
     }
 
-    pub(crate) fn held(&self, piece: PieceId) -> &Held {
+    pub(crate) fn state(&self, piece: PieceId) -> &PieceState {
         &self.restores[&piece.restore].pieces[piece.index as usize]
     }
 
-    pub(crate) fn held_mut(&mut self, piece: PieceId) -> &mut Held {
+    pub(crate) fn state_mut(&mut self, piece: PieceId) -> &mut PieceState {
         &mut self.restore_mut(piece.restore).pieces[piece.index as usize]
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::controller::{Restores, ids};
 use crate::limits::PIECE_TRIES_MAX;
-use crate::restore::{Held, Restore, Step};
+use crate::restore::{PieceState, Restore, Step};
 use crate::{PieceId, RestoreId, Retrieval};
 
 impl Restores {
@@ -18,105 +18,111 @@ impl Restores {
         self.check_queues();
         self.check_under_way();
         self.check_room();
-        self.check_nothing_left_undone();
+        self.check_work_conserving();
     }
 
-    fn pieces(&self) -> impl Iterator<Item = (PieceId, &Restore, &Held)> {
+    fn pieces(&self) -> impl Iterator<Item = (PieceId, &Restore, &PieceState)> {
         self.restores.iter().flat_map(|(id, restore)| {
             ids(*id, restore.pieces.len())
                 .zip(&restore.pieces)
-                .map(move |(piece, held)| (piece, restore, held))
+                .map(move |(piece, state)| (piece, restore, state))
         })
     }
 
-    /// Checks that the queues hold exactly the waiting pieces, and `resting` exactly those in
+    /// Checks that the queues hold exactly the waiting pieces, and `backing_off` exactly those in
     /// backoff.
     fn check_queues(&self) {
         let mut queues: Vec<[BTreeSet<_>; 3]> = vec![Default::default(); self.tiers.len()];
         let mut places: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-        let mut resting = BTreeSet::new();
-        for (piece, restore, held) in self.pieces() {
-            match held.step {
+        let mut backing_off = BTreeSet::new();
+        for (piece, restore, state) in self.pieces() {
+            match state.step {
                 Step::Waiting => {
-                    queues[held.tier.get()][restore.retrieval.index()].insert((restore.age, piece));
-                    if let Some(place) = held.place {
-                        places.entry((held.tier, place)).or_default().insert((restore.age, piece));
+                    queues[state.tier.get()][restore.retrieval.index()]
+                        .insert((restore.priority, piece));
+                    if let Some(place) = state.place {
+                        places
+                            .entry((state.tier, place))
+                            .or_default()
+                            .insert((restore.priority, piece));
                     }
                 }
-                Step::Resting(until) => {
+                Step::Backoff(until) => {
                     assert!(until > self.now, "piece {piece} has rested for long enough");
-                    resting.insert((until, piece));
+                    backing_off.insert((until, piece));
                 }
-                Step::Stopped | Step::UnderWay | Step::Came => {}
+                Step::Stopped | Step::InFlight | Step::Came => {}
             }
         }
         for (queue, lane) in queues.iter().flatten().zip(self.lanes.iter().flatten()) {
             assert_eq!(*queue, lane.queue, "a queue holds what waits");
         }
         assert_eq!(places, self.places, "places know what waits there");
-        assert_eq!(resting, self.resting, "what rests is known");
+        assert_eq!(backing_off, self.backing_off, "what rests is known");
     }
 
     /// Checks that every piece in flight belongs to a fetch and is counted in its retrieval class.
     fn check_under_way(&self) {
         let mut left: BTreeMap<u64, usize> = BTreeMap::new();
-        let mut under_way = vec![[(0, 0, 0); 3]; self.tiers.len()];
-        for of in self.under_way.values() {
-            *left.entry(of.visit).or_default() += 1;
-            let lane = &mut under_way[of.tier.get()][of.retrieval.index()];
+        let mut in_flight = vec![[(0, 0, 0); 3]; self.tiers.len()];
+        for entry in self.in_flight.values() {
+            *left.entry(entry.fetch).or_default() += 1;
+            let lane = &mut in_flight[entry.tier.get()][entry.retrieval.index()];
             lane.0 += 1;
-            lane.1 += of.bytes.get();
+            lane.1 += entry.bytes.get();
         }
         let known: BTreeMap<u64, usize> =
-            self.visits.iter().map(|(number, visit)| (*number, visit.left)).collect();
+            self.fetches.iter().map(|(number, fetch)| (*number, fetch.left)).collect();
         assert_eq!(left, known, "visits end with their last piece");
-        for visit in self.visits.values() {
-            under_way[visit.tier.get()][visit.retrieval.index()].2 += 1;
+        for fetch in self.fetches.values() {
+            in_flight[fetch.tier.get()][fetch.retrieval.index()].2 += 1;
         }
         for retrieval in Retrieval::URGENT_FIRST {
-            for (lanes, counted) in self.lanes.iter().zip(&under_way) {
+            for (lanes, counted) in self.lanes.iter().zip(&in_flight) {
                 let lane = &lanes[retrieval.index()];
-                let known = (lane.pieces, lane.bytes, lane.visits);
+                let known = (lane.pieces, lane.bytes, lane.fetches);
                 assert_eq!(known, counted[retrieval.index()], "{retrieval:?}");
             }
-            let restores = self.restores.values().filter(|of| of.retrieval == retrieval).count();
+            let restores =
+                self.restores.values().filter(|entry| entry.retrieval == retrieval).count();
             assert_eq!(self.counts[retrieval.index()], restores, "restores of {retrieval:?}");
         }
-        for (piece, _, held) in self.pieces() {
-            let is_known = self.under_way.contains_key(&piece);
-            assert_eq!(held.step == Step::UnderWay, is_known, "piece {piece} says where it is");
+        for (piece, _, state) in self.pieces() {
+            let is_known = self.in_flight.contains_key(&piece);
+            assert_eq!(state.step == Step::InFlight, is_known, "piece {piece} says where it is");
         }
     }
 
     fn check_room(&self) {
-        let begun = self.restores.values().filter(|restore| restore.is_begun);
+        let begun = self.restores.values().filter(|restore| restore.is_admitted);
         let taken: u64 = begun.map(|restore| restore.bytes.get()).sum();
         assert_eq!(taken, self.taken, "room is taken by what has begun");
     }
 
     /// Checks that everything that may start has started.
-    fn check_nothing_left_undone(&self) {
+    fn check_work_conserving(&self) {
         if let Some((_, head)) = self.next_head() {
-            assert!(!self.may_take(head), "piece {head} could begin");
+            assert!(!self.can_start(head), "piece {head} could begin");
         }
     }
 }
 
 fn check_restore(id: RestoreId, restore: &Restore) {
-    let count = |is: fn(&Held) -> bool| restore.pieces.iter().filter(|held| is(held)).count();
-    let left = count(|held| held.step != Step::Came);
+    let count =
+        |is: fn(&PieceState) -> bool| restore.pieces.iter().filter(|state| is(state)).count();
+    let left = count(|state| state.step != Step::Came);
     assert_eq!(restore.left, left, "restore {id} knows what did not come");
-    let under_way = count(|held| held.step == Step::UnderWay);
-    assert_eq!(restore.under_way, under_way, "restore {id} knows what is under way");
-    let bytes: u64 = restore.pieces.iter().map(|held| held.bytes.get()).sum();
+    let in_flight = count(|state| state.step == Step::InFlight);
+    assert_eq!(restore.in_flight, in_flight, "restore {id} knows what is under way");
+    let bytes: u64 = restore.pieces.iter().map(|state| state.bytes.get()).sum();
     assert_eq!(restore.bytes.get(), bytes, "restore {id} knows its bytes");
-    let holds = under_way > 0 || left < restore.pieces.len();
-    assert!(restore.is_begun || !holds, "restore {id} has room for what came and comes");
-    let most = restore.pieces.iter().map(|held| held.failures).max().unwrap_or(0);
-    assert_eq!(restore.gives_up, most >= PIECE_TRIES_MAX, "restore {id} gives up in time");
-    assert!(!restore.gives_up || under_way > 0, "restore {id} has given up");
-    let goes_on = count(|held| matches!(held.step, Step::Waiting | Step::Resting(_)));
-    assert!(!restore.gives_up || goes_on == 0, "restore {id} fetches nothing more");
-    let stopped = count(|held| held.step == Step::Stopped);
-    assert!(restore.gives_up || stopped == 0, "restore {id} goes on");
+    let holds = in_flight > 0 || left < restore.pieces.len();
+    assert!(restore.is_admitted || !holds, "restore {id} has room for what came and comes");
+    let most = restore.pieces.iter().map(|state| state.failures).max().unwrap_or(0);
+    assert_eq!(restore.is_giving_up, most >= PIECE_TRIES_MAX, "restore {id} gives up in time");
+    assert!(!restore.is_giving_up || in_flight > 0, "restore {id} has given up");
+    let goes_on = count(|state| matches!(state.step, Step::Waiting | Step::Backoff(_)));
+    assert!(!restore.is_giving_up || goes_on == 0, "restore {id} fetches nothing more");
+    let stopped = count(|state| state.step == Step::Stopped);
+    assert!(restore.is_giving_up || stopped == 0, "restore {id} goes on");
 }

@@ -13,9 +13,9 @@
 //! of the requested platters to fetch next; this crate decides what to request from it, and so how
 //! much of the queue the library sees. Design note 0020.
 
-mod begin;
 mod capacity;
 mod controller;
+mod dispatch;
 mod event;
 mod invariants;
 pub mod limits;

@@ -12,32 +12,32 @@ pub const BULK_WITHIN: Duration = Duration::from_secs(12 * 3600);
 
 /// Fetches in flight per drive and retrieval class, however long they take: a drive reads for one
 /// while the next is fetched.
-pub const VISITS_PER_DRIVE: usize = 2;
+pub const FETCHES_PER_DRIVE: usize = 2;
 /// Bytes of a retrieval class in flight. Beyond it, only the fetches start that keep the drives
 /// busy. A tier that orders its own queue sees this much of it: some thousands of small objects.
-pub const UNDER_WAY_BYTES: ByteCount = ByteCount::mib(256);
+pub const IN_FLIGHT_BYTES: ByteCount = ByteCount::mib(256);
 /// Pieces of a retrieval class in flight, with the same effect. Each takes a few KiB of memory.
-pub const UNDER_WAY_PIECES: usize = 16_384;
+pub const IN_FLIGHT_PIECES: usize = 16_384;
 /// Restores of a retrieval class that a driver submits to the controller at a time. Further ones
 /// wait in the driver, ordered by request time.
-pub const HELD_MAX: usize = 16_384;
+pub const SUBMITTED_MAX: usize = 16_384;
 /// Pieces per fetch.
-pub const VISIT_PIECES_MAX: usize = 1024;
+pub const FETCH_PIECES_MAX: usize = 1024;
 
 /// Backoff of a piece after its first failure; doubled on each further failure.
-pub const PIECE_REST: Duration = Duration::from_secs(10);
+pub const PIECE_BACKOFF: Duration = Duration::from_secs(10);
 /// Attempts per piece before its restore releases its space.
 pub const PIECE_TRIES_MAX: u32 = 4;
 /// Backoff of a restore after its copy was lost once; doubled on each further loss.
-pub const COPY_REST: Duration = Duration::from_secs(1);
+pub const COPY_BACKOFF: Duration = Duration::from_secs(1);
 /// Upper bound of every backoff.
-pub const REST_MAX: Duration = Duration::from_secs(3600);
+pub const BACKOFF_MAX: Duration = Duration::from_secs(3600);
 
 const _: () = assert!(EXPEDITED_WITHIN.as_nanos() < STANDARD_WITHIN.as_nanos(), "sooner is sooner");
 const _: () = assert!(STANDARD_WITHIN.as_nanos() < BULK_WITHIN.as_nanos(), "sooner is sooner");
-const _: () = assert!(VISITS_PER_DRIVE > 0, "what is asked for begins");
-const _: () = assert!(HELD_MAX > 0, "something is known");
-const _: () = assert!(VISIT_PIECES_MAX > 0, "a visit is for something");
-const _: () = assert!(VISIT_PIECES_MAX <= UNDER_WAY_PIECES, "a whole visit may begin");
+const _: () = assert!(FETCHES_PER_DRIVE > 0, "what is asked for begins");
+const _: () = assert!(SUBMITTED_MAX > 0, "something is known");
+const _: () = assert!(FETCH_PIECES_MAX > 0, "a visit is for something");
+const _: () = assert!(FETCH_PIECES_MAX <= IN_FLIGHT_PIECES, "a whole visit may begin");
 const _: () = assert!(PIECE_TRIES_MAX > 0, "everything is tried");
-const _: () = assert!(PIECE_REST.as_nanos() <= REST_MAX.as_nanos(), "rests grow");
+const _: () = assert!(PIECE_BACKOFF.as_nanos() <= BACKOFF_MAX.as_nanos(), "rests grow");

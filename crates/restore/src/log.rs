@@ -116,7 +116,7 @@ impl<W: Write> LogWriter<W> {
     /// # Errors
     /// When the sink fails; the log is unusable then.
     pub fn event(&mut self, now: Instant, event: &Event) -> Result<(), LogError> {
-        self.lines.pass_to(now);
+        self.lines.advance_to(now);
         self.line(Line { event: Some(event.clone()), ..Line::default() })
     }
 

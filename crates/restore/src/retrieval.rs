@@ -34,11 +34,11 @@ impl Retrieval {
         }
     }
 
-    /// Returns when a restore that was requested at `asked` is due.
+    /// Returns when a restore that was requested at `requested` is due.
     #[must_use]
-    pub const fn due(self, asked: UnixTime) -> UnixTime {
+    pub const fn due(self, requested: UnixTime) -> UnixTime {
         let within_ms = self.within().as_nanos() / 1_000_000;
-        UnixTime::from_millis(asked.as_millis().saturating_add(within_ms))
+        UnixTime::from_millis(requested.as_millis().saturating_add(within_ms))
     }
 
     /// Index into a table of all three.

@@ -6,7 +6,7 @@ mod world;
 
 use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, UnixTime};
 
-use crate::limits::{COPY_REST, PIECE_REST, PIECE_TRIES_MAX, REST_MAX, VISITS_PER_DRIVE};
+use crate::limits::{BACKOFF_MAX, COPY_BACKOFF, FETCHES_PER_DRIVE, PIECE_BACKOFF, PIECE_TRIES_MAX};
 use crate::log::{End, LogReader, LogWriter, Logged, replay};
 use crate::{
     Capacity, Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval, TierIndex,
@@ -28,12 +28,12 @@ fn id(number: u64, index: u32) -> PieceId {
 }
 
 /// A controller with its driver's clock, in seconds.
-struct Driven {
+struct TestDriver {
     restores: Restores,
     now: u64,
 }
 
-impl Driven {
+impl TestDriver {
     fn new(drives: usize) -> Self {
         Self { restores: Restores::new(drives), now: 0 }
     }
@@ -55,14 +55,14 @@ impl Driven {
     }
 
     /// Returns the seconds until the next timer event.
-    fn rests(&self) -> Option<u64> {
+    fn backoff_seconds(&self) -> Option<u64> {
         let until = self.restores.deadline()?;
         Some(until.as_nanos() / 1_000_000_000 - self.now)
     }
 
     /// Lets time pass until the next timer event.
-    fn wake(&mut self) -> Vec<Command> {
-        self.now += self.rests().unwrap();
+    fn wait_backoff(&mut self) -> Vec<Command> {
+        self.now += self.backoff_seconds().unwrap();
         self.step(Event::Timer)
     }
 }
@@ -78,38 +78,38 @@ fn fetched(commands: &[Command]) -> Vec<Vec<PieceId>> {
 
 #[test]
 fn an_object_is_committed_when_its_last_piece_came() {
-    let mut driven = Driven::new(1);
-    let begun = driven.ask(7, Retrieval::Bulk, &[piece(1, 5), piece(2, 5)]);
+    let mut driver = TestDriver::new(1);
+    let begun = driver.ask(7, Retrieval::Bulk, &[piece(1, 5), piece(2, 5)]);
     assert_eq!(fetched(&begun), [[id(7, 0)], [id(7, 1)]]);
     let due = at(12 * 3600);
     let first = Command::Fetch { place: Some(Place::new(1)), pieces: vec![id(7, 0)], due };
     assert_eq!(begun[0], first);
-    assert_eq!(driven.step(Event::Came { piece: id(7, 1) }), []);
+    assert_eq!(driver.step(Event::Came { piece: id(7, 1) }), []);
     let restore = RestoreId::new(7);
-    assert_eq!(driven.step(Event::Came { piece: id(7, 0) }), [Command::Commit { restore }]);
-    assert_eq!(driven.restores.taken(), ByteCount::new(10));
-    assert_eq!(driven.step(Event::Committed { restore }), []);
+    assert_eq!(driver.step(Event::Came { piece: id(7, 0) }), [Command::Commit { restore }]);
+    assert_eq!(driver.restores.taken(), ByteCount::new(10));
+    assert_eq!(driver.step(Event::Committed { restore }), []);
     assert_eq!(
-        (driven.restores.taken(), driven.restores.count(Retrieval::Bulk)),
+        (driver.restores.taken(), driver.restores.count(Retrieval::Bulk)),
         Default::default()
     );
 }
 
 #[test]
 fn an_urgent_restore_is_fetched_next_whatever_waits() {
-    let mut driven = Driven::new(4);
-    driven.room(8 << 10);
+    let mut driver = TestDriver::new(4);
+    driver.room(8 << 10);
     for number in 0..10_000 {
         let (restore, at) = (RestoreId::new(number), at(0));
         let (retrieval, pieces) = (Retrieval::Bulk, vec![piece(u128::from(number), MIB)]);
         let event = Event::Asked { restore, retrieval, at, pieces };
-        driven.restores.step(Instant::ZERO, event, &mut Outbox::new());
+        driver.restores.step(Instant::ZERO, event, &mut Outbox::new());
     }
-    driven.restores.check();
-    let bulk = driven.restores.under_way.len();
+    driver.restores.check();
+    let bulk = driver.restores.in_flight.len();
     assert_eq!(bulk, 256, "as much as is under way of a retrieval");
-    driven.now = 60;
-    let begun = driven.ask(10_000, Retrieval::Expedited, &[piece(5000, MIB), piece(8, MIB)]);
+    driver.now = 60;
+    let begun = driver.ask(10_000, Retrieval::Expedited, &[piece(5000, MIB), piece(8, MIB)]);
     // A piece at the same place goes along, even though its class has enough in flight.
     assert_eq!(fetched(&begun), [vec![id(10_000, 0), id(5000, 0)], vec![id(10_000, 1)]]);
     assert!(begun.iter().all(|c| matches!(c, Command::Fetch { due, .. } if *due == at(360))));
@@ -117,9 +117,9 @@ fn an_urgent_restore_is_fetched_next_whatever_waits() {
 
 #[test]
 fn of_several_retrievals_what_is_due_first_comes_first() {
-    let mut driven = Driven::new(1);
-    driven.room(14);
-    let blocker = driven.ask(0, Retrieval::Expedited, &[piece(0, 14 * MIB)]);
+    let mut driver = TestDriver::new(1);
+    driver.room(14);
+    let blocker = driver.ask(0, Retrieval::Expedited, &[piece(0, 14 * MIB)]);
     assert_eq!(fetched(&blocker).len(), 1);
     // Nothing fits now. Due 12, 13, 5, 14 and 8 h after the first.
     for (hours, retrieval) in [
@@ -129,159 +129,168 @@ fn of_several_retrievals_what_is_due_first_comes_first() {
         (9, Retrieval::Standard),
         (8, Retrieval::Expedited),
     ] {
-        driven.now = hours * 3600;
-        let number = 1 + driven.restores.restores.len() as u64;
+        driver.now = hours * 3600;
+        let number = 1 + driver.restores.restores.len() as u64;
         let mib = if retrieval == Retrieval::Expedited { 13 } else { 7 };
-        let none = driven.ask(number, retrieval, &[piece(number.into(), mib * MIB)]);
+        let none = driver.ask(number, retrieval, &[piece(number.into(), mib * MIB)]);
         assert_eq!(none, [], "{number} finds no room");
     }
     let mut order = Vec::new();
-    let mut commands = driven.step(Event::Came { piece: id(0, 0) });
-    commands.extend(driven.step(Event::Committed { restore: RestoreId::new(0) }));
+    let mut commands = driver.step(Event::Came { piece: id(0, 0) });
+    commands.extend(driver.step(Event::Committed { restore: RestoreId::new(0) }));
     while let Some(piece) = fetched(&commands).first().map(|pieces| pieces[0]) {
         assert_eq!(fetched(&commands).len(), 1, "there is room for one at a time");
         order.push(piece.restore.get());
-        driven.step(Event::Came { piece });
-        commands = driven.step(Event::Committed { restore: piece.restore });
+        driver.step(Event::Came { piece });
+        commands = driver.step(Event::Committed { restore: piece.restore });
     }
     assert_eq!(order, [4, 6, 2, 3, 5]);
 }
 
 #[test]
 fn the_pieces_of_a_large_object_are_fetched_by_all_drives_at_once() {
-    let mut driven = Driven::new(4);
+    let mut driver = TestDriver::new(4);
     let pieces: Vec<Piece> = (0..16).map(|n| piece(n, 1 << 30)).collect();
-    let begun = driven.ask(1, Retrieval::Bulk, &pieces);
-    assert_eq!(fetched(&begun).len(), 4 * VISITS_PER_DRIVE, "one read and one fetched each");
-    let next = driven.step(Event::Came { piece: id(1, 3) });
+    let begun = driver.ask(1, Retrieval::Bulk, &pieces);
+    assert_eq!(fetched(&begun).len(), 4 * FETCHES_PER_DRIVE, "one read and one fetched each");
+    let next = driver.step(Event::Came { piece: id(1, 3) });
     assert_eq!(fetched(&next), [[id(1, 8)]]);
 }
 
 #[test]
 fn no_tier_waits_for_another() {
-    let mut driven = Driven::new(1);
-    driven.restores = Restores::of_tiers(vec![Capacity::of_drives(1), Capacity::of_queue(3)]);
+    let mut driver = TestDriver::new(1);
+    driver.restores = Restores::with_tiers(vec![Capacity::for_drives(1), Capacity::for_queue(3)]);
     let large: Vec<Piece> = (0..9).map(|n| piece(n, 1 << 30)).collect();
-    assert_eq!(fetched(&driven.ask(1, Retrieval::Bulk, &large)).len(), VISITS_PER_DRIVE);
+    assert_eq!(fetched(&driver.ask(1, Retrieval::Bulk, &large)).len(), FETCHES_PER_DRIVE);
     // The other tier is sent as many as its queue takes, of any size, each on its own.
     let other = Piece { tier: TierIndex(1), place: None, ..piece(0, 1 << 40) };
-    let begun = driven.ask(2, Retrieval::Bulk, &[other; 5]);
+    let begun = driver.ask(2, Retrieval::Bulk, &[other; 5]);
     assert_eq!(fetched(&begun), [[id(2, 0)], [id(2, 1)], [id(2, 2)]]);
-    assert_eq!(fetched(&driven.step(Event::Came { piece: id(2, 1) })), [[id(2, 3)]]);
-    assert_eq!(fetched(&driven.step(Event::Came { piece: id(1, 0) })), [[id(1, 2)]]);
+    assert_eq!(fetched(&driver.step(Event::Came { piece: id(2, 1) })), [[id(2, 3)]]);
+    assert_eq!(fetched(&driver.step(Event::Came { piece: id(1, 0) })), [[id(1, 2)]]);
     // Urgent restores have a share of their own in each tier.
-    assert_eq!(fetched(&driven.ask(3, Retrieval::Expedited, &[other])), [[id(3, 0)]]);
+    assert_eq!(fetched(&driver.ask(3, Retrieval::Expedited, &[other])), [[id(3, 0)]]);
 }
 
 #[test]
 fn what_fails_rests_for_longer_each_time_and_is_never_given_up_for_good() {
-    let mut driven = Driven::new(1);
-    driven.ask(1, Retrieval::Expedited, &[piece(1, MIB), piece(2, MIB)]);
-    driven.ask(2, Retrieval::Expedited, &[piece(1, MIB)]);
-    let mut rests = Vec::new();
-    driven.step(Event::Came { piece: id(1, 1) });
-    driven.step(Event::Failed { piece: id(2, 0) });
+    let mut driver = TestDriver::new(1);
+    driver.ask(1, Retrieval::Expedited, &[piece(1, MIB), piece(2, MIB)]);
+    driver.ask(2, Retrieval::Expedited, &[piece(1, MIB)]);
+    let mut backoff_seconds = Vec::new();
+    driver.step(Event::Came { piece: id(1, 1) });
+    driver.step(Event::Failed { piece: id(2, 0) });
     for _ in 1..PIECE_TRIES_MAX {
-        assert_eq!(driven.step(Event::Failed { piece: id(1, 0) }), []);
-        assert!(driven.restores.taken() >= ByteCount::mib(2), "what came stays");
-        rests.push(driven.rests().unwrap());
+        assert_eq!(driver.step(Event::Failed { piece: id(1, 0) }), []);
+        assert!(driver.restores.taken() >= ByteCount::mib(2), "what came stays");
+        backoff_seconds.push(driver.backoff_seconds().unwrap());
         // The other piece that failed at this place is not fetched with it.
-        let tried = fetched(&driven.wake());
+        let tried = fetched(&driver.wait_backoff());
         assert!(tried.contains(&vec![id(1, 0)]), "{tried:?}");
         if tried.len() > 1 {
-            driven.step(Event::Came { piece: id(2, 0) });
-            driven.step(Event::Committed { restore: RestoreId::new(2) });
+            driver.step(Event::Came { piece: id(2, 0) });
+            driver.step(Event::Committed { restore: RestoreId::new(2) });
         }
     }
     for _ in 0..12 {
         let forget = Command::Forget { restore: RestoreId::new(1) };
-        assert_eq!(driven.step(Event::Failed { piece: id(1, 0) }), [forget]);
-        assert_eq!(driven.restores.taken(), ByteCount::ZERO);
-        rests.push(driven.rests().unwrap());
-        assert_eq!(fetched(&driven.wake()).concat(), [id(1, 0), id(1, 1)], "all of it anew");
-        driven.step(Event::Came { piece: id(1, 1) });
+        assert_eq!(driver.step(Event::Failed { piece: id(1, 0) }), [forget]);
+        assert_eq!(driver.restores.taken(), ByteCount::ZERO);
+        backoff_seconds.push(driver.backoff_seconds().unwrap());
+        assert_eq!(
+            fetched(&driver.wait_backoff()).concat(),
+            [id(1, 0), id(1, 1)],
+            "all of it anew"
+        );
+        driver.step(Event::Came { piece: id(1, 1) });
         for _ in 1..PIECE_TRIES_MAX {
-            driven.step(Event::Failed { piece: id(1, 0) });
-            driven.wake();
+            driver.step(Event::Failed { piece: id(1, 0) });
+            driver.wait_backoff();
         }
     }
-    assert_eq!(rests[..6], [10, 20, 40, 80, 160, 320]);
-    assert_eq!(rests[14], REST_MAX.as_nanos() / 1_000_000_000);
-    assert!(rests.is_sorted() && PIECE_REST == Duration::from_secs(rests[0]));
+    assert_eq!(backoff_seconds[..6], [10, 20, 40, 80, 160, 320]);
+    assert_eq!(backoff_seconds[14], BACKOFF_MAX.as_nanos() / 1_000_000_000);
+    assert!(
+        backoff_seconds.is_sorted() && PIECE_BACKOFF == Duration::from_secs(backoff_seconds[0])
+    );
 }
 
 #[test]
 fn a_restore_that_gives_up_waits_for_what_is_under_way_and_fetches_nothing_more() {
-    let mut driven = Driven::new(1);
-    driven.ask(1, Retrieval::Bulk, &[piece(1, MIB), piece(2, MIB), piece(3, MIB)]);
+    let mut driver = TestDriver::new(1);
+    driver.ask(1, Retrieval::Bulk, &[piece(1, MIB), piece(2, MIB), piece(3, MIB)]);
     for _ in 1..PIECE_TRIES_MAX {
-        driven.step(Event::Failed { piece: id(1, 0) });
-        driven.wake();
+        driver.step(Event::Failed { piece: id(1, 0) });
+        driver.wait_backoff();
     }
     // The second is in backoff when the first fails for the last time; the third stays in flight
     // for long.
-    driven.step(Event::Failed { piece: id(1, 1) });
-    driven.step(Event::Failed { piece: id(1, 0) });
-    assert_eq!(driven.rests(), None);
-    driven.now += 3600;
-    assert_eq!(driven.step(Event::Timer), []);
+    driver.step(Event::Failed { piece: id(1, 1) });
+    driver.step(Event::Failed { piece: id(1, 0) });
+    assert_eq!(driver.backoff_seconds(), None);
+    driver.now += 3600;
+    assert_eq!(driver.step(Event::Timer), []);
     let forget = Command::Forget { restore: RestoreId::new(1) };
-    assert_eq!(driven.step(Event::Came { piece: id(1, 2) }), [forget]);
-    assert_eq!(fetched(&driven.wake()).concat(), [id(1, 0), id(1, 1), id(1, 2)]);
+    assert_eq!(driver.step(Event::Came { piece: id(1, 2) }), [forget]);
+    assert_eq!(fetched(&driver.wait_backoff()).concat(), [id(1, 0), id(1, 1), id(1, 2)]);
 }
 
 #[test]
 fn a_piece_that_fails_does_not_hold_up_the_others_of_its_restore() {
-    let mut driven = Driven::new(1);
+    let mut driver = TestDriver::new(1);
     let pieces: Vec<Piece> = (0..4).map(|n| piece(n, 1 << 30)).collect();
-    driven.ask(1, Retrieval::Standard, &pieces);
-    assert_eq!(fetched(&driven.step(Event::Failed { piece: id(1, 0) })), [[id(1, 2)]]);
-    assert_eq!(fetched(&driven.step(Event::Came { piece: id(1, 1) })), [[id(1, 3)]]);
+    driver.ask(1, Retrieval::Standard, &pieces);
+    assert_eq!(fetched(&driver.step(Event::Failed { piece: id(1, 0) })), [[id(1, 2)]]);
+    assert_eq!(fetched(&driver.step(Event::Came { piece: id(1, 1) })), [[id(1, 3)]]);
 }
 
 #[test]
 fn a_lost_copy_is_fetched_anew() {
-    let mut driven = Driven::new(1);
+    let mut driver = TestDriver::new(1);
     let restore = RestoreId::new(1);
-    driven.ask(1, Retrieval::Standard, &[piece(1, MIB)]);
+    driver.ask(1, Retrieval::Standard, &[piece(1, MIB)]);
     for expected in [1, 2, 4] {
-        driven.step(Event::Came { piece: id(1, 0) });
-        assert_eq!(driven.step(Event::Lost { restore }), []);
-        assert_eq!(driven.restores.taken(), ByteCount::ZERO);
-        assert_eq!(driven.rests(), Some(expected * COPY_REST.as_nanos() / 1_000_000_000));
-        assert_eq!(fetched(&driven.wake()), [[id(1, 0)]]);
+        driver.step(Event::Came { piece: id(1, 0) });
+        assert_eq!(driver.step(Event::Lost { restore }), []);
+        assert_eq!(driver.restores.taken(), ByteCount::ZERO);
+        assert_eq!(
+            driver.backoff_seconds(),
+            Some(expected * COPY_BACKOFF.as_nanos() / 1_000_000_000)
+        );
+        assert_eq!(fetched(&driver.wait_backoff()), [[id(1, 0)]]);
     }
 }
 
 #[test]
 fn what_is_forgotten_is_answered_and_no_more() {
-    let mut driven = Driven::new(1);
+    let mut driver = TestDriver::new(1);
     let pieces = [piece(1, MIB), piece(1, MIB), piece(2, 1 << 30), piece(3, MIB), piece(4, MIB)];
-    driven.ask(1, Retrieval::Standard, &pieces);
-    driven.step(Event::Failed { piece: id(1, 1) });
+    driver.ask(1, Retrieval::Standard, &pieces);
+    driver.step(Event::Failed { piece: id(1, 1) });
     let restore = RestoreId::new(1);
-    assert_eq!(driven.step(Event::Forgotten { restore }), []);
-    assert_eq!(driven.restores.taken(), ByteCount::ZERO);
-    assert_eq!((driven.rests(), driven.restores.count(Retrieval::Standard)), (None, 0));
-    assert_eq!(driven.step(Event::Forgotten { restore }), [], "twice is once");
-    driven.step(Event::Came { piece: id(1, 0) });
-    driven.step(Event::Failed { piece: id(1, 2) });
-    assert!(driven.restores.under_way.is_empty() && driven.restores.visits.is_empty());
+    assert_eq!(driver.step(Event::Forgotten { restore }), []);
+    assert_eq!(driver.restores.taken(), ByteCount::ZERO);
+    assert_eq!((driver.backoff_seconds(), driver.restores.count(Retrieval::Standard)), (None, 0));
+    assert_eq!(driver.step(Event::Forgotten { restore }), [], "twice is once");
+    driver.step(Event::Came { piece: id(1, 0) });
+    driver.step(Event::Failed { piece: id(1, 2) });
+    assert!(driver.restores.in_flight.is_empty() && driver.restores.fetches.is_empty());
 }
 
 #[test]
 fn a_restore_that_is_asked_for_again_becomes_due_sooner_and_never_later() {
-    let mut driven = Driven::new(1);
-    driven.room(4);
-    driven.ask(1, Retrieval::Expedited, &[piece(1, 4 * MIB)]);
-    driven.ask(2, Retrieval::Standard, &[piece(2, MIB)]);
-    driven.ask(3, Retrieval::Bulk, &[piece(3, MIB)]);
-    driven.ask(3, Retrieval::Expedited, &[]);
+    let mut driver = TestDriver::new(1);
+    driver.room(4);
+    driver.ask(1, Retrieval::Expedited, &[piece(1, 4 * MIB)]);
+    driver.ask(2, Retrieval::Standard, &[piece(2, MIB)]);
+    driver.ask(3, Retrieval::Bulk, &[piece(3, MIB)]);
+    driver.ask(3, Retrieval::Expedited, &[]);
     // It was due in five hours before this, and is not postponed.
-    driven.now = 11 * 3600;
-    driven.ask(2, Retrieval::Standard, &[]);
-    driven.step(Event::Came { piece: id(1, 0) });
-    let begun = driven.step(Event::Committed { restore: RestoreId::new(1) });
+    driver.now = 11 * 3600;
+    driver.ask(2, Retrieval::Standard, &[]);
+    driver.step(Event::Came { piece: id(1, 0) });
+    let begun = driver.step(Event::Committed { restore: RestoreId::new(1) });
     let due = |hundred_s: u64| at(hundred_s * 100);
     let dues: Vec<_> = begun
         .iter()
@@ -291,20 +300,20 @@ fn a_restore_that_is_asked_for_again_becomes_due_sooner_and_never_later() {
         })
         .collect();
     assert_eq!(dues, [(3, due(3)), (2, due(180))]);
-    assert_eq!(driven.restores.count(Retrieval::Bulk), 0);
+    assert_eq!(driver.restores.count(Retrieval::Bulk), 0);
 }
 
 #[test]
 fn bulk_leaves_room_for_what_is_urgent_and_what_cannot_fit_is_tried() {
-    let mut driven = Driven::new(8);
-    driven.room(100);
+    let mut driver = TestDriver::new(8);
+    driver.room(100);
     for number in 0..10 {
-        driven.ask(number, Retrieval::Bulk, &[piece(number.into(), 20 * MIB)]);
+        driver.ask(number, Retrieval::Bulk, &[piece(number.into(), 20 * MIB)]);
     }
-    assert_eq!(driven.restores.taken(), ByteCount::mib(40));
-    let urgent = driven.ask(20, Retrieval::Expedited, &[piece(20, 60 * MIB)]);
+    assert_eq!(driver.restores.taken(), ByteCount::mib(40));
+    let urgent = driver.ask(20, Retrieval::Expedited, &[piece(20, 60 * MIB)]);
     assert_eq!(fetched(&urgent), [[id(20, 0)]]);
-    let large = driven.ask(21, Retrieval::Expedited, &[piece(21, 101 * MIB)]);
+    let large = driver.ask(21, Retrieval::Expedited, &[piece(21, 101 * MIB)]);
     assert_eq!(fetched(&large), [[id(21, 0)]], "whether there is room is for the driver to say");
 }
 
@@ -312,7 +321,7 @@ fn bulk_leaves_room_for_what_is_urgent_and_what_cannot_fit_is_tried() {
 fn a_log_is_played_again_and_another_decision_is_found() {
     let mut world = world::World::new(3, 11);
     let mut log = LogWriter::new(Vec::new(), &world.restores).unwrap();
-    world.ask_many(200);
+    world.request_many(200);
     world.run(|now, event, commands| {
         log.event(now, event).unwrap();
         commands.iter().for_each(|command| log.command(command).unwrap());

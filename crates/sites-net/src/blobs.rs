@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use fulgurite_sites::limits::{ANSWER_WITHIN, BLOB_BYTES_MAX, BLOB_WITHIN};
+use fulgurite_sites::limits::{ANSWER_TIMEOUT, BLOB_BYTES_MAX, BLOB_TIMEOUT};
 use fulgurite_sites::{Blob, BlobError, BlobMeta, Cause, Key};
 use fulgurite_units::{ByteCount, UnixTime};
 use futures::StreamExt as _;
@@ -14,19 +14,19 @@ use tonic::Streaming;
 
 use crate::calls::{DELETE, GET, HEAD, LIST};
 use crate::limits::PART_BYTES;
-use crate::link::{Fault, Link, blob_fault, of_blob_read};
-use crate::told::blob_error;
+use crate::link::{CallError, Link, into_blob_read_error, to_blob_error};
 use crate::wire::{
     CreatePart, Done, Failure, GetPart, GetRequest, Keyed, ListRequest, Meta, MetasReply,
 };
+use crate::wire_errors::decode_blob_error;
 
 /// Client of the blobs that a node serves.
 pub(crate) struct NodeBlobs {
     pub(crate) link: Link,
 }
 
-fn answered(failure: Option<Failure>) -> Result<(), BlobError> {
-    failure.map_or(Ok(()), |failure| Err(blob_error(failure)))
+fn check_failure(failure: Option<Failure>) -> Result<(), BlobError> {
+    failure.map_or(Ok(()), |failure| Err(decode_blob_error(failure)))
 }
 
 /// Splits a blob into the parts that are sent.
@@ -42,45 +42,45 @@ impl Blob for NodeBlobs {
             return Err(BlobError::TooLarge(body.len()));
         }
         let calling = async {
-            let (number, mut client) = self.link.client().await.map_err(Fault::NotSent)?;
+            let (number, mut client) = self.link.client().await.map_err(CallError::NotSent)?;
             let (key, length) = (key.as_str().to_owned(), body.len() as u64);
             let first = CreatePart { key, length, bytes: Bytes::new() };
             let part = |bytes| CreatePart { bytes, ..CreatePart::default() };
             let all = stream::iter(std::iter::once(first).chain(parts(body).map(part)));
-            let done = client.create(all, BLOB_WITHIN).await;
-            done.map_err(|status| self.link.fault(number, &status))
+            let done = client.create(all, BLOB_TIMEOUT).await;
+            done.map_err(|status| self.link.call_error(number, &status))
         };
-        let late = |_| Err(Fault::Lost(self.link.late(BLOB_WITHIN)));
+        let late = |_| Err(CallError::Lost(self.link.late(BLOB_TIMEOUT)));
         let done: Done =
-            timeout(BLOB_WITHIN, calling).await.unwrap_or_else(late).map_err(blob_fault)?;
-        answered(done.failure)
+            timeout(BLOB_TIMEOUT, calling).await.unwrap_or_else(late).map_err(to_blob_error)?;
+        check_failure(done.failure)
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
         let (start, end) = range.map_or((0, None), |range| (range.start, Some(range.end)));
-        let asked = GetRequest { key: key.as_str().to_owned(), start, end };
+        let request = GetRequest { key: key.as_str().to_owned(), start, end };
         let calling = async {
-            let (number, replies) = self.answers(GET, asked).await?;
-            self.gathered(number, replies).await
+            let (number, replies) = self.streaming(GET, request).await?;
+            self.assemble(number, replies).await
         };
-        let late = |_| Err(BlobError::Unavailable(Cause::new(self.link.late(BLOB_WITHIN))));
-        timeout(BLOB_WITHIN, calling).await.unwrap_or_else(late)
+        let late = |_| Err(BlobError::Unavailable(Cause::new(self.link.late(BLOB_TIMEOUT))));
+        timeout(BLOB_TIMEOUT, calling).await.unwrap_or_else(late)
     }
 
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
-        let asked = Keyed { key: key.as_str().to_owned() };
-        let reply = self.link.unary::<_, MetasReply>(HEAD, asked, ANSWER_WITHIN).await;
-        let reply = reply.map_err(|fault| of_blob_read(blob_fault(fault)))?;
-        answered(reply.failure).map_err(of_blob_read)?;
+        let request = Keyed { key: key.as_str().to_owned() };
+        let reply = self.link.unary::<_, MetasReply>(HEAD, request, ANSWER_TIMEOUT).await;
+        let reply = reply.map_err(|call_error| into_blob_read_error(to_blob_error(call_error)))?;
+        check_failure(reply.failure).map_err(into_blob_read_error)?;
         let one = reply.metas.into_iter().next();
         let none = || BlobError::Corrupt("the node told of no blob".to_owned());
-        one.ok_or_else(none).and_then(known)
+        one.ok_or_else(none).and_then(decode_meta)
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BlobError> {
-        let asked = Keyed { key: key.as_str().to_owned() };
-        let reply = self.link.unary::<_, Done>(DELETE, asked, ANSWER_WITHIN).await;
-        answered(reply.map_err(blob_fault)?.failure)
+        let request = Keyed { key: key.as_str().to_owned() };
+        let reply = self.link.unary::<_, Done>(DELETE, request, ANSWER_TIMEOUT).await;
+        check_failure(reply.map_err(to_blob_error)?.failure)
     }
 
     fn list(
@@ -89,9 +89,9 @@ impl Blob for NodeBlobs {
         before: UnixTime,
     ) -> BoxStream<'_, Result<BlobMeta, BlobError>> {
         let prefix = prefix.map(|prefix| prefix.as_str().to_owned());
-        let asked = ListRequest { prefix, before_ms: before.as_millis() };
+        let request = ListRequest { prefix, before_ms: before.as_millis() };
         let listed = async move {
-            match self.answers(LIST, asked).await {
+            match self.streaming(LIST, request).await {
                 Ok((number, replies)) => self.metas(number, replies).boxed(),
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
@@ -101,36 +101,37 @@ impl Blob for NodeBlobs {
 }
 
 impl NodeBlobs {
-    async fn answers<Q, A>(
+    async fn streaming<Q, A>(
         &self,
         path: &'static str,
-        asked: Q,
+        request: Q,
     ) -> Result<(u64, Streaming<A>), BlobError>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
     {
         let calling = async {
-            let (number, mut client) = self.link.client().await.map_err(Fault::NotSent)?;
-            let replies = client.answers(path, asked).await;
-            Ok((number, replies.map_err(|status| self.link.fault(number, &status))?))
+            let (number, mut client) = self.link.client().await.map_err(CallError::NotSent)?;
+            let replies = client.streaming(path, request).await;
+            Ok((number, replies.map_err(|status| self.link.call_error(number, &status))?))
         };
-        let late = |_| Err(Fault::Lost(self.link.late(BLOB_WITHIN)));
-        let called = timeout(BLOB_WITHIN, calling).await.unwrap_or_else(late);
-        called.map_err(|fault| of_blob_read(blob_fault(fault)))
+        let late = |_| Err(CallError::Lost(self.link.late(BLOB_TIMEOUT)));
+        let called = timeout(BLOB_TIMEOUT, calling).await.unwrap_or_else(late);
+        called.map_err(|call_error| into_blob_read_error(to_blob_error(call_error)))
     }
 
     /// Assembles all parts of a blob, of the length that the first part states.
-    async fn gathered(
+    async fn assemble(
         &self,
         number: u64,
         mut replies: Streaming<GetPart>,
     ) -> Result<Bytes, BlobError> {
         let mut body: Option<(usize, BytesMut)> = None;
         while let Some(part) = replies.next().await {
-            let part =
-                part.map_err(|status| of_blob_read(blob_fault(self.link.fault(number, &status))))?;
-            answered(part.failure).map_err(of_blob_read)?;
+            let part = part.map_err(|status| {
+                into_blob_read_error(to_blob_error(self.link.call_error(number, &status)))
+            })?;
+            check_failure(part.failure).map_err(into_blob_read_error)?;
             match &mut body {
                 None => {
                     let length = usize::try_from(part.length).unwrap_or(usize::MAX);
@@ -162,20 +163,20 @@ impl NodeBlobs {
     ) -> impl futures::Stream<Item = Result<BlobMeta, BlobError>> + Send {
         let next = move |replies: Option<Streaming<MetasReply>>| async move {
             let mut replies = replies?;
-            let metas = match timeout(BLOB_WITHIN, replies.next()).await {
+            let metas = match timeout(BLOB_TIMEOUT, replies.next()).await {
                 Ok(None) => return None,
                 Ok(Some(Ok(MetasReply { metas, failure }))) => {
-                    let mut metas: Vec<_> = metas.into_iter().map(known).collect();
+                    let mut metas: Vec<_> = metas.into_iter().map(decode_meta).collect();
                     let Some(failure) = failure else { return Some((metas, Some(replies))) };
-                    metas.push(Err(of_blob_read(blob_error(failure))));
+                    metas.push(Err(into_blob_read_error(decode_blob_error(failure))));
                     metas
                 }
                 Ok(Some(Err(status))) => {
-                    let fault = self.link.fault(number, &status);
-                    vec![Err(of_blob_read(blob_fault(fault)))]
+                    let call_error = self.link.call_error(number, &status);
+                    vec![Err(into_blob_read_error(to_blob_error(call_error)))]
                 }
                 Err(_) => {
-                    let why = self.link.late(BLOB_WITHIN);
+                    let why = self.link.late(BLOB_TIMEOUT);
                     vec![Err(BlobError::Unavailable(Cause::new(why)))]
                 }
             };
@@ -185,7 +186,7 @@ impl NodeBlobs {
     }
 }
 
-fn known(meta: Meta) -> Result<BlobMeta, BlobError> {
+fn decode_meta(meta: Meta) -> Result<BlobMeta, BlobError> {
     let key = Key::new(meta.key).map_err(|error| BlobError::Corrupt(error.to_string()))?;
     let written = UnixTime::from_millis(meta.written_ms);
     Ok(BlobMeta { key, bytes: ByteCount::new(meta.bytes), written })

@@ -35,7 +35,7 @@ pub(crate) const CALLS: [&str; 12] =
 #[derive(Clone, Debug)]
 pub(crate) struct Client(Grpc<Channel>);
 
-type Answered<T> = Result<T, Status>;
+type CallResult<T> = Result<T, Status>;
 
 impl Client {
     pub(crate) fn new(channel: Channel) -> Self {
@@ -47,43 +47,43 @@ impl Client {
     pub(crate) async fn unary<Q, A>(
         &mut self,
         path: &'static str,
-        asked: Q,
-        within: Duration,
-    ) -> Answered<A>
+        request: Q,
+        time_limit: Duration,
+    ) -> CallResult<A>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
     {
         self.ready().await?;
         let codec = ProstCodec::<Q, A>::default();
-        let mut request = Request::new(asked);
-        request.set_timeout(within);
+        let mut request = Request::new(request);
+        request.set_timeout(time_limit);
         Ok(self.0.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
     }
 
-    pub(crate) async fn answers<Q, A>(
+    pub(crate) async fn streaming<Q, A>(
         &mut self,
         path: &'static str,
-        asked: Q,
-    ) -> Answered<Streaming<A>>
+        request: Q,
+    ) -> CallResult<Streaming<A>>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
     {
         self.ready().await?;
         let codec = ProstCodec::<Q, A>::default();
-        let (request, path) = (Request::new(asked), PathAndQuery::from_static(path));
+        let (request, path) = (Request::new(request), PathAndQuery::from_static(path));
         Ok(self.0.server_streaming(request, path, codec).await?.into_inner())
     }
 
-    pub(crate) async fn create<S>(&mut self, parts: S, within: Duration) -> Answered<Done>
+    pub(crate) async fn create<S>(&mut self, parts: S, time_limit: Duration) -> CallResult<Done>
     where
         S: Stream<Item = CreatePart> + Send + 'static,
     {
         self.ready().await?;
         let codec = ProstCodec::<CreatePart, Done>::default();
         let mut request = Request::new(parts);
-        request.set_timeout(within);
+        request.set_timeout(time_limit);
         let path = PathAndQuery::from_static(CREATE);
         Ok(self.0.client_streaming(request, path, codec).await?.into_inner())
     }

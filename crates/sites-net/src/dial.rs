@@ -20,15 +20,15 @@ use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::limits::{
-    ANSWER_OF_LIFE, CONNECTION_WINDOW_BYTES, KEEP_ALIVE, UNCONFIRMED_MAX, WINDOW_BYTES,
+    CONNECTION_WINDOW_BYTES, KEEP_ALIVE, KEEP_ALIVE_TIMEOUT, TCP_USER_TIMEOUT, WINDOW_BYTES,
 };
 use crate::tls::{TlsFiles, connector};
 
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoConnection {
+pub(crate) enum DialError {
     /// A transient failure, perhaps.
-    Away(String),
+    Unreachable(String),
     /// A permanent failure: it lasts until somebody acts.
     Refused(String),
 }
@@ -38,18 +38,18 @@ pub(crate) enum NoConnection {
 pub(crate) struct Alert(Arc<Mutex<Option<String>>>);
 
 impl Alert {
-    pub(crate) fn heard(&self) -> Option<String> {
+    pub(crate) fn received(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Connects to `at`, whose certificate must have `name`.
+/// Connects to `authority`, whose certificate must have `name`.
 pub(crate) async fn dial(
-    at: &str,
+    authority: &str,
     name: &str,
     files: &TlsFiles,
-) -> Result<(Channel, Alert), NoConnection> {
-    let refused = |what: String| NoConnection::Refused(what);
+) -> Result<(Channel, Alert), DialError> {
+    let refused = |what: String| DialError::Refused(what);
     // Read again each time: certificates are replaced before they expire.
     let tls = connector(files).map_err(|error| {
         refused(format!("certificates of this side: {}", fulgurite_units::error_chain(&error)))
@@ -57,13 +57,17 @@ pub(crate) async fn dial(
     let server = ServerName::try_from(name.to_owned()).map_err(|_| {
         refused(format!("{name:?} is no name that a certificate has: write letters of a host"))
     })?;
-    let away = |error: io::Error| NoConnection::Away(format!("no connection to {at}: {error}"));
-    let socket = TcpStream::connect(at).await.map_err(away)?;
-    ready(&socket).map_err(away)?;
-    let stream = tls.connect(server, socket).await.map_err(|error| shaken(at, name, &error))?;
+    let away =
+        |error: io::Error| DialError::Unreachable(format!("no connection to {authority}: {error}"));
+    let socket = TcpStream::connect(authority).await.map_err(away)?;
+    configure_socket(&socket).map_err(away)?;
+    let stream = tls
+        .connect(server, socket)
+        .await
+        .map_err(|error| handshake_error(authority, name, &error))?;
     let alert = Alert::default();
-    let watched = Watched { stream, alert: alert.clone() };
-    let once = Arc::new(Mutex::new(Some(TokioIo::new(watched))));
+    let stream_with_alert = AlertStream { stream, alert: alert.clone() };
+    let once = Arc::new(Mutex::new(Some(TokioIo::new(stream_with_alert))));
     let connector = tower::service_fn(move |_: Uri| {
         let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move { stream.ok_or_else(|| io::Error::other("the connection is over")) }
@@ -72,94 +76,96 @@ pub(crate) async fn dial(
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(ANSWER_OF_LIFE)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .keep_alive_while_idle(true);
     match endpoint.connect_with_connector(connector).await {
         Ok(channel) => Ok((channel, alert)),
-        Err(error) => Err(ended(at, &alert, &fulgurite_units::error_chain(&error))),
-    }
-}
-
-/// Makes a socket send without delay, and close if sent data is not acknowledged in time.
-pub(crate) fn ready(socket: &TcpStream) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    SockRef::from(socket).set_tcp_user_timeout(Some(UNCONFIRMED_MAX))
-}
-
-/// Interprets the end of a connection before anything was answered.
-pub(crate) fn ended(at: &str, alert: &Alert, why: &str) -> NoConnection {
-    match alert.heard() {
-        Some(alert) => NoConnection::Refused(format!(
-            "the node at {at} refuses the certificate of this side ({alert}): name one with \
-             cert=FILE that is of its authority, allowed for clients, and not over"
-        )),
-        None => NoConnection::Away(format!("the node at {at} does not answer: {why}")),
-    }
-}
-
-/// Interprets a failed handshake.
-fn shaken(at: &str, name: &str, error: &io::Error) -> NoConnection {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
-    match inner {
-        Some(RustlsError::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        )) => NoConnection::Refused(format!(
-            "the node at {at} is another than {name:?}, which is asked for: {error}"
-        )),
-        Some(RustlsError::InvalidCertificate(_)) => NoConnection::Refused(format!(
-            "the certificate of the node at {at} is not believed: {error}; is it of the authority \
-             that ca=FILE names?"
-        )),
-        Some(RustlsError::AlertReceived(_)) => NoConnection::Refused(format!(
-            "the node at {at} refuses the certificate of this side: {error}"
-        )),
-        _ => NoConnection::Away(format!("no connection to {at}: {error}")),
-    }
-}
-
-/// A stream that records the alert that ended it.
-struct Watched {
-    stream: TlsStream<TcpStream>,
-    alert: Alert,
-}
-
-impl Watched {
-    fn watch<T>(&self, done: &Poll<io::Result<T>>) {
-        let Poll::Ready(Err(error)) = done else { return };
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
-        if let Some(RustlsError::AlertReceived(alert)) = inner {
-            let mut heard = self.alert.0.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.get_or_insert_with(|| format!("{alert:?}"));
+        Err(error) => {
+            Err(connection_error(authority, &alert, &fulgurite_units::error_chain(&error)))
         }
     }
 }
 
-impl AsyncRead for Watched {
+/// Makes a socket send without delay, and close if sent data is not acknowledged in time.
+pub(crate) fn configure_socket(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    SockRef::from(socket).set_tcp_user_timeout(Some(TCP_USER_TIMEOUT))
+}
+
+/// Interprets the end of a connection before anything was answered.
+pub(crate) fn connection_error(authority: &str, alert: &Alert, why: &str) -> DialError {
+    match alert.received() {
+        Some(alert) => DialError::Refused(format!(
+            "the node at {authority} refuses the certificate of this side ({alert}): name one with \
+             cert=FILE that is of its authority, allowed for clients, and not over"
+        )),
+        None => DialError::Unreachable(format!("the node at {authority} does not answer: {why}")),
+    }
+}
+
+/// Interprets a failed handshake.
+fn handshake_error(authority: &str, name: &str, error: &io::Error) -> DialError {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
+    match inner {
+        Some(RustlsError::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => DialError::Refused(format!(
+            "the node at {authority} is another than {name:?}, which is asked for: {error}"
+        )),
+        Some(RustlsError::InvalidCertificate(_)) => DialError::Refused(format!(
+            "the certificate of the node at {authority} is not believed: {error}; is it of the \
+             authority that ca=FILE names?"
+        )),
+        Some(RustlsError::AlertReceived(_)) => DialError::Refused(format!(
+            "the node at {authority} refuses the certificate of this side: {error}"
+        )),
+        _ => DialError::Unreachable(format!("no connection to {authority}: {error}")),
+    }
+}
+
+/// A stream that records the alert that ended it.
+struct AlertStream {
+    stream: TlsStream<TcpStream>,
+    alert: Alert,
+}
+
+impl AlertStream {
+    fn record_alert<T>(&self, done: &Poll<io::Result<T>>) {
+        let Poll::Ready(Err(error)) = done else { return };
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
+        if let Some(RustlsError::AlertReceived(alert)) = inner {
+            let mut received = self.alert.0.lock().unwrap_or_else(PoisonError::into_inner);
+            received.get_or_insert_with(|| format!("{alert:?}"));
+        }
+    }
+}
+
+impl AsyncRead for AlertStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.watch(&done);
+        self.record_alert(&done);
         done
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for AlertStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(&done);
+        self.record_alert(&done);
         done
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_flush(context);
-        self.watch(&done);
+        self.record_alert(&done);
         done
     }
 

@@ -23,22 +23,22 @@
 //! A node is stateless: any number of them may serve one site, and a lost one is simply restarted.
 //! Not here: what rows mean (`fulgurite_geo`), and stores (`fulgurite_sites`).
 
+mod blob_handlers;
 mod blobs;
-mod bodies;
 mod calls;
 mod dial;
 mod error;
 pub mod limits;
 mod link;
+mod node_state;
 mod nodes;
-mod served;
 mod server;
 mod service;
 mod stores;
 mod table;
 mod tls;
-mod told;
 mod wire;
+mod wire_errors;
 
 pub use error::{NodeError, Result};
 pub use nodes::NetNodes;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fulgurite_accept::HandshakeLimits;
 use fulgurite_sites::limits::{
-    ANSWER_WITHIN, BLOB_BYTES_MAX, BLOB_WITHIN, CONNECT_WITHIN, KEY_BYTES_MAX, PAGE_ROWS,
+    ANSWER_TIMEOUT, BLOB_BYTES_MAX, BLOB_TIMEOUT, CONNECT_TIMEOUT, KEY_BYTES_MAX, PAGE_ROWS,
     ROW_BYTES_MAX,
 };
 
@@ -17,22 +17,22 @@ pub const PART_BYTES: usize = 1 << 20;
 /// A message of a scan ends once its rows have this many bytes.
 pub const ROWS_BYTES: usize = 1 << 20;
 /// Maximum number of blobs in one message of a list.
-pub const METAS: usize = 256;
+pub const METAS_PER_MESSAGE: usize = 256;
 /// Queue length for messages of a scan or a list.
-pub const REPLIES_WAITING: usize = 2;
+pub const REPLY_QUEUE_LEN: usize = 2;
 /// Maximum bytes of blobs that a node buffers at once; further calls wait (back-pressure).
-pub const BODIES_BYTES_MAX: usize = 512 << 20;
+pub const BUFFER_BYTES_MAX: usize = 512 << 20;
 /// Unit in which those bytes are counted.
-pub const BODIES_UNIT: usize = 1 << 10;
+pub const BUFFER_UNIT_BYTES: usize = 1 << 10;
 /// Maximum number of concurrent calls of a node; others wait.
 pub const CALLS_MAX: usize = 1024;
 /// Limits of a node's connections, and of those that have not shown a certificate yet. A burst of
 /// thousands of silent ones clears within seconds, and handshakes between continents complete
 /// meanwhile.
-pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
+pub const HANDSHAKE_LIMITS: HandshakeLimits = HandshakeLimits {
     strangers: 256,
-    protected: Duration::from_millis(250),
-    within: CONNECT_WITHIN,
+    min_idle: Duration::from_millis(250),
+    timeout: CONNECT_TIMEOUT,
     peers: 1024,
 };
 /// Maximum number of concurrent calls per connection.
@@ -48,26 +48,27 @@ pub const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Maximum tries of a step that could not be sent, or whose answer was lost.
 pub const TRIES_MAX: u32 = 4;
 /// Base of the maximum backoff between these tries, which doubles with each.
-pub const REST_MIN: Duration = Duration::from_millis(50);
+pub const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// Timeout of a step, with all its tries; after that its outcome is unknown.
-pub const STEP_WITHIN: Duration = ANSWER_WITHIN;
+pub const STEP_TIMEOUT: Duration = ANSWER_TIMEOUT;
 /// Heartbeat interval: an idle connection is probed after this time.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// A connection is closed if the other machine does not acknowledge sent data within this time
 /// (TCP). An answer may take longer: the request queues behind all data that is sent before it.
-pub const UNCONFIRMED_MAX: Duration = Duration::from_secs(5);
+pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Heartbeat timeout, for a peer that acknowledges data but does not answer: as long as a blob may
 /// take.
-pub const ANSWER_OF_LIFE: Duration = BLOB_WITHIN;
+pub const KEEP_ALIVE_TIMEOUT: Duration = BLOB_TIMEOUT;
 /// How long a stopping node waits for running calls.
-pub const STOP_WITHIN: Duration = Duration::from_secs(10);
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 const _: () = assert!(2 * ROW_BYTES_MAX + KEY_BYTES_MAX < WIRE_BYTES_MAX, "a row and a conflict");
 const _: () = assert!(ROWS_BYTES + ROW_BYTES_MAX < WIRE_BYTES_MAX, "a message of a scan");
-const _: () = assert!(METAS * (KEY_BYTES_MAX + 64) < WIRE_BYTES_MAX, "a message of a list");
+const _: () =
+    assert!(METAS_PER_MESSAGE * (KEY_BYTES_MAX + 64) < WIRE_BYTES_MAX, "a message of a list");
 const _: () = assert!(PART_BYTES < WIRE_BYTES_MAX / 2, "a part is a message");
 const _: () = assert!(WIRE_BYTES_MAX < WINDOW_BYTES as usize, "a message takes one trip");
-const _: () = assert!(BLOB_BYTES_MAX <= BODIES_BYTES_MAX, "any blob comes through");
+const _: () = assert!(BLOB_BYTES_MAX <= BUFFER_BYTES_MAX, "any blob comes through");
 const _: () = assert!(PAGE_ROWS <= 1024, "a message of a scan has as many rows");
-const _: () = assert!(CONNECT_WITHIN.as_secs() < STEP_WITHIN.as_secs(), "a step can connect");
-const _: () = assert!(STEP_WITHIN.as_secs() < BLOB_WITHIN.as_secs());
+const _: () = assert!(CONNECT_TIMEOUT.as_secs() < STEP_TIMEOUT.as_secs(), "a step can connect");
+const _: () = assert!(STEP_TIMEOUT.as_secs() < BLOB_TIMEOUT.as_secs());

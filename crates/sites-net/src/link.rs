@@ -12,27 +12,29 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use fulgurite_sites::limits::{ANSWER_WITHIN, CONNECT_WITHIN};
-use fulgurite_sites::{BlobError, Cause, NodePlace, OpenError, TableCaps, TableError};
+use fulgurite_sites::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT};
+use fulgurite_sites::{BlobError, Cause, NodeEndpoint, OpenError, TableCaps, TableError};
 use fulgurite_units::error_chain;
 use tokio::time::{Instant, timeout};
 use tonic::{Code, ConnectError, Status};
 
 use crate::calls::{Client, OPEN};
-use crate::dial::{NoConnection, dial, ended};
+use crate::dial::{DialError, connection_error, dial};
 use crate::limits::VERSION;
 use crate::tls::TlsFiles;
-use crate::told::{blob_error, is_missing, is_not_served, is_stranger, table_error};
 use crate::wire::{Failure, OpenReply, OpenRequest};
+use crate::wire_errors::{
+    decode_blob_error, decode_table_error, is_foreign, is_missing, is_not_served,
+};
 
 /// A store of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum StoreKind {
     Table,
     Blobs,
 }
 
-impl Part {
+impl StoreKind {
     pub(crate) const fn number(self) -> u32 {
         match self {
             Self::Table => 1,
@@ -50,18 +52,18 @@ impl Part {
 
 /// Why no call can be sent.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum NoLink {
+pub(crate) enum LinkError {
     /// There is no connection.
-    No(NoConnection),
+    Dial(DialError),
     /// The node has no such store at the moment.
     Store(Failure),
 }
 
 /// A call without an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Fault {
+pub(crate) enum CallError {
     /// It did not arrive.
-    NotSent(NoLink),
+    NotSent(LinkError),
     /// It may have arrived.
     Lost(String),
 }
@@ -69,9 +71,9 @@ pub(crate) enum Fault {
 /// Link to one store of a node.
 #[derive(Debug)]
 pub(crate) struct Link {
-    place: NodePlace,
+    place: NodeEndpoint,
     files: TlsFiles,
-    part: Part,
+    part: StoreKind,
     dialing: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     caps: OnceLock<TableCaps>,
@@ -81,12 +83,12 @@ pub(crate) struct Link {
 struct State {
     /// Number of the current connection, or of the last one.
     number: u64,
-    live: Option<Client>,
-    failed: Option<(Instant, NoLink)>,
+    current: Option<Client>,
+    failed: Option<(Instant, LinkError)>,
 }
 
 impl Link {
-    pub(crate) fn new(place: NodePlace, part: Part) -> Self {
+    pub(crate) fn new(place: NodeEndpoint, part: StoreKind) -> Self {
         let files = TlsFiles {
             ca: place.ca.clone(),
             certificate: place.certificate.clone(),
@@ -101,31 +103,31 @@ impl Link {
     pub(crate) async fn open(&self, may_create: bool) -> Result<(), OpenError> {
         match self.connected(may_create).await {
             Ok(_) => Ok(()),
-            Err(NoLink::No(NoConnection::Away(why))) if !may_create => {
-                tracing::warn!(node = %self.place.at, "not reached yet: {why}");
+            Err(LinkError::Dial(DialError::Unreachable(why))) if !may_create => {
+                tracing::warn!(node = %self.place.authority, "not reached yet: {why}");
                 Ok(())
             }
             Err(error) => Err(self.open_error(error)),
         }
     }
 
-    fn open_error(&self, error: NoLink) -> OpenError {
+    fn open_error(&self, error: LinkError) -> OpenError {
         let place = self.place.address.clone();
         match error {
-            NoLink::Store(failure) if is_missing(&failure) => {
+            LinkError::Store(failure) if is_missing(&failure) => {
                 OpenError::Missing { what: self.part.what(), place }
             }
-            NoLink::Store(failure) if is_not_served(&failure) => {
-                let what = if self.part == Part::Table { "table" } else { "blobs" };
+            LinkError::Store(failure) if is_not_served(&failure) => {
+                let what = if self.part == StoreKind::Table { "table" } else { "blobs" };
                 OpenError::NotServed { what, place }
             }
-            NoLink::Store(failure) if is_stranger(&failure) => {
-                OpenError::Stranger { place, what: failure.what }
+            LinkError::Store(failure) if is_foreign(&failure) => {
+                OpenError::Foreign { place, what: failure.what }
             }
-            NoLink::No(NoConnection::Refused(what)) => OpenError::Stranger { place, what },
-            error @ (NoLink::No(_) | NoLink::Store(_)) => match self.part {
-                Part::Table => OpenError::Table { place, source: not_sent(error) },
-                Part::Blobs => OpenError::Blob { place, source: blob_not_sent(error) },
+            LinkError::Dial(DialError::Refused(what)) => OpenError::Foreign { place, what },
+            error @ (LinkError::Dial(_) | LinkError::Store(_)) => match self.part {
+                StoreKind::Table => OpenError::Table { place, source: not_sent(error) },
+                StoreKind::Blobs => OpenError::Blob { place, source: blob_not_sent(error) },
             },
         }
     }
@@ -136,38 +138,38 @@ impl Link {
     }
 
     /// Returns a connection and its number.
-    pub(crate) async fn client(&self) -> Result<(u64, Client), NoLink> {
+    pub(crate) async fn client(&self) -> Result<(u64, Client), LinkError> {
         self.connected(false).await
     }
 
-    async fn connected(&self, may_create: bool) -> Result<(u64, Client), NoLink> {
-        let asked = Instant::now();
-        if let Some(live) = self.live() {
-            return Ok(live);
+    async fn connected(&self, may_create: bool) -> Result<(u64, Client), LinkError> {
+        let request = Instant::now();
+        if let Some(current) = self.current() {
+            return Ok(current);
         }
         let _one = self.dialing.lock().await;
-        if let Some(live) = self.live() {
-            return Ok(live);
+        if let Some(current) = self.current() {
+            return Ok(current);
         }
         // A caller that waited for another's failed attempt would wait just as long for the same
         // result.
         if let Some((when, error)) = &self.state().failed
-            && *when >= asked
+            && *when >= request
         {
             return Err(error.clone());
         }
         // Creating a store takes longer than finding one.
-        let within = if may_create { ANSWER_WITHIN } else { CONNECT_WITHIN };
-        let dialed = timeout(within, self.dial(may_create)).await.unwrap_or_else(|_| {
-            let why = format!("the node at {} does not answer in time", self.place.at);
-            Err(NoLink::No(NoConnection::Away(why)))
+        let time_limit = if may_create { ANSWER_TIMEOUT } else { CONNECT_TIMEOUT };
+        let dialed = timeout(time_limit, self.dial(may_create)).await.unwrap_or_else(|_| {
+            let why = format!("the node at {} does not answer in time", self.place.authority);
+            Err(LinkError::Dial(DialError::Unreachable(why)))
         });
         let mut state = self.state();
         match dialed {
             Ok(client) => {
                 state.number += 1;
                 state.failed = None;
-                state.live = Some(client.clone());
+                state.current = Some(client.clone());
                 Ok((state.number, client))
             }
             Err(error) => {
@@ -181,33 +183,39 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn live(&self) -> Option<(u64, Client)> {
+    fn current(&self) -> Option<(u64, Client)> {
         let state = self.state();
-        Some((state.number, state.live.clone()?))
+        Some((state.number, state.current.clone()?))
     }
 
     /// Records that the connection with this number has ended.
-    fn over(&self, number: u64) {
+    fn mark_closed(&self, number: u64) {
         let mut state = self.state();
         if state.number == number {
-            state.live = None;
+            state.current = None;
         }
     }
 
-    async fn dial(&self, may_create: bool) -> Result<Client, NoLink> {
-        let NodePlace { at, name, .. } = &self.place;
-        let (channel, alert) = dial(at, name, &self.files).await.map_err(NoLink::No)?;
+    async fn dial(&self, may_create: bool) -> Result<Client, LinkError> {
+        let NodeEndpoint { authority, name, .. } = &self.place;
+        let (channel, alert) = dial(authority, name, &self.files).await.map_err(LinkError::Dial)?;
         let mut client = Client::new(channel);
-        let asked = OpenRequest { version: VERSION, part: self.part.number(), may_create };
-        let reply: Result<OpenReply, Status> = client.unary(OPEN, asked, ANSWER_WITHIN).await;
+        let request = OpenRequest { version: VERSION, part: self.part.number(), may_create };
+        let reply: Result<OpenReply, Status> = client.unary(OPEN, request, ANSWER_TIMEOUT).await;
         let reply = match reply {
             Ok(reply) => reply,
             Err(status) if status.code() == Code::Unimplemented => {
-                return Err(other_version(at, "no node, or one of another release"));
+                return Err(wrong_version(authority, "no node, or one of another release"));
             }
-            Err(status) => return Err(NoLink::No(ended(at, &alert, &said(&status)))),
+            Err(status) => {
+                return Err(LinkError::Dial(connection_error(
+                    authority,
+                    &alert,
+                    &describe(&status),
+                )));
+            }
         };
-        let caps = opened(at, &reply)?;
+        let caps = check_opened(authority, &reply)?;
         self.caps.get_or_init(|| caps);
         Ok(client)
     }
@@ -217,62 +225,70 @@ impl Link {
     pub(crate) async fn unary<Q, A>(
         &self,
         path: &'static str,
-        asked: Q,
-        within: Duration,
-    ) -> Result<A, Fault>
+        request: Q,
+        time_limit: Duration,
+    ) -> Result<A, CallError>
     where
         Q: prost::Message + Clone + 'static,
         A: prost::Message + Default + 'static,
     {
         let calling = async {
-            let mut was_over = false;
+            let mut has_retried = false;
             loop {
-                let (number, mut client) = self.client().await.map_err(Fault::NotSent)?;
-                match client.unary(path, asked.clone(), within).await {
+                let (number, mut client) = self.client().await.map_err(CallError::NotSent)?;
+                match client.unary(path, request.clone(), time_limit).await {
                     Ok(answer) => return Ok(answer),
-                    Err(status) => match self.fault(number, &status) {
-                        Fault::NotSent(NoLink::No(NoConnection::Away(_))) if !was_over => {
-                            was_over = true;
+                    Err(status) => match self.call_error(number, &status) {
+                        CallError::NotSent(LinkError::Dial(DialError::Unreachable(_)))
+                            if !has_retried =>
+                        {
+                            has_retried = true;
                         }
-                        fault @ (Fault::NotSent(_) | Fault::Lost(_)) => return Err(fault),
+                        call_error @ (CallError::NotSent(_) | CallError::Lost(_)) => {
+                            return Err(call_error);
+                        }
                     },
                 }
             }
         };
-        let late = |_| Err(Fault::Lost(self.late(within)));
-        timeout(within, calling).await.unwrap_or_else(late)
+        let late = |_| Err(CallError::Lost(self.late(time_limit)));
+        timeout(time_limit, calling).await.unwrap_or_else(late)
     }
 
-    pub(crate) fn late(&self, within: Duration) -> String {
-        format!("the node at {} did not answer within {} s", self.place.at, within.as_secs())
+    pub(crate) fn late(&self, time_limit: Duration) -> String {
+        format!(
+            "the node at {} did not answer within {} s",
+            self.place.authority,
+            time_limit.as_secs()
+        )
     }
 
     /// Interprets a status that does not come from the store.
-    pub(crate) fn fault(&self, number: u64, status: &Status) -> Fault {
-        let at = &self.place.at;
+    pub(crate) fn call_error(&self, number: u64, status: &Status) -> CallError {
+        let authority = &self.place.authority;
         if status.code() == Code::Unimplemented {
-            return Fault::NotSent(other_version(at, "one without this call"));
+            return CallError::NotSent(wrong_version(authority, "one without this call"));
         }
         if status.code() != Code::DeadlineExceeded {
-            self.over(number);
+            self.mark_closed(number);
         }
-        let why = format!("the node at {at}: {}", said(status));
-        if was_not_connected(status) {
-            return Fault::NotSent(NoLink::No(NoConnection::Away(why)));
+        let why = format!("the node at {authority}: {}", describe(status));
+        if is_connect_error(status) {
+            return CallError::NotSent(LinkError::Dial(DialError::Unreachable(why)));
         }
-        Fault::Lost(why)
+        CallError::Lost(why)
     }
 }
 
 /// Returns the capabilities of a table that a node opened; blobs have none.
-pub(crate) fn opened(at: &str, reply: &OpenReply) -> Result<TableCaps, NoLink> {
+pub(crate) fn check_opened(authority: &str, reply: &OpenReply) -> Result<TableCaps, LinkError> {
     if reply.version != VERSION {
-        let theirs =
+        let found =
             format!("one that speaks version {} (release {})", reply.version, reply.program);
-        return Err(other_version(at, &theirs));
+        return Err(wrong_version(authority, &found));
     }
     if let Some(failure) = &reply.failure {
-        return Err(NoLink::Store(failure.clone()));
+        return Err(LinkError::Store(failure.clone()));
     }
     Ok(TableCaps {
         max_row: usize::try_from(reply.max_row).unwrap_or(usize::MAX),
@@ -283,16 +299,16 @@ pub(crate) fn opened(at: &str, reply: &OpenReply) -> Result<TableCaps, NoLink> {
     })
 }
 
-fn other_version(at: &str, theirs: &str) -> NoLink {
-    NoLink::No(NoConnection::Refused(format!(
-        "the node at {at} is {theirs}; this program speaks version {VERSION} (release {}): run \
-         the same release at both ends",
+fn wrong_version(authority: &str, found: &str) -> LinkError {
+    LinkError::Dial(DialError::Refused(format!(
+        "the node at {authority} is {found}; this program speaks version {VERSION} (release {}): \
+         run the same release at both ends",
         env!("CARGO_PKG_VERSION")
     )))
 }
 
 /// Whether the request was not sent because the connection had already ended.
-fn was_not_connected(status: &Status) -> bool {
+fn is_connect_error(status: &Status) -> bool {
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
         if error.is::<ConnectError>() {
@@ -303,7 +319,7 @@ fn was_not_connected(status: &Status) -> bool {
     false
 }
 
-fn said(status: &Status) -> String {
+fn describe(status: &Status) -> String {
     match (std::error::Error::source(status), status.message()) {
         (Some(source), _) => error_chain(source),
         (None, "") => status.code().to_string(),
@@ -311,21 +327,21 @@ fn said(status: &Status) -> String {
     }
 }
 
-fn not_sent(error: NoLink) -> TableError {
+fn not_sent(error: LinkError) -> TableError {
     match error {
-        NoLink::No(NoConnection::Away(why)) => TableError::Unavailable(Cause::new(why)),
-        NoLink::No(NoConnection::Refused(why)) => TableError::Denied(Cause::new(why)),
-        NoLink::Store(failure) => of_read(table_error(failure)),
+        LinkError::Dial(DialError::Unreachable(why)) => TableError::Unavailable(Cause::new(why)),
+        LinkError::Dial(DialError::Refused(why)) => TableError::Denied(Cause::new(why)),
+        LinkError::Store(failure) => into_read_error(decode_table_error(failure)),
     }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else there is stays what it is")]
-fn blob_not_sent(error: NoLink) -> BlobError {
+fn blob_not_sent(error: LinkError) -> BlobError {
     match error {
-        NoLink::No(NoConnection::Away(why)) => BlobError::Unavailable(Cause::new(why)),
-        NoLink::No(NoConnection::Refused(why)) => BlobError::Denied(Cause::new(why)),
+        LinkError::Dial(DialError::Unreachable(why)) => BlobError::Unavailable(Cause::new(why)),
+        LinkError::Dial(DialError::Refused(why)) => BlobError::Denied(Cause::new(why)),
         // A missing store says nothing about a blob.
-        NoLink::Store(failure) => match blob_error(failure) {
+        LinkError::Store(failure) => match decode_blob_error(failure) {
             BlobError::NotFound | BlobError::Exists | BlobError::Unknown(_) => {
                 BlobError::Unavailable(Cause::new("the node's store cannot be opened"))
             }
@@ -335,27 +351,27 @@ fn blob_not_sent(error: NoLink) -> BlobError {
 }
 
 /// Returns the table error of a call without an answer.
-pub(crate) fn table_fault(fault: Fault) -> TableError {
-    match fault {
-        Fault::NotSent(error) => not_sent(error),
-        Fault::Lost(why) => TableError::Unknown(Cause::new(why)),
+pub(crate) fn to_table_error(call_error: CallError) -> TableError {
+    match call_error {
+        CallError::NotSent(error) => not_sent(error),
+        CallError::Lost(why) => TableError::Unknown(Cause::new(why)),
     }
 }
 
 /// Returns the blob error of a call without an answer.
-pub(crate) fn blob_fault(fault: Fault) -> BlobError {
-    match fault {
-        Fault::NotSent(error) => blob_not_sent(error),
-        Fault::Lost(why) => BlobError::Unknown(Cause::new(why)),
+pub(crate) fn to_blob_error(call_error: CallError) -> BlobError {
+    match call_error {
+        CallError::NotSent(error) => blob_not_sent(error),
+        CallError::Lost(why) => BlobError::Unknown(Cause::new(why)),
     }
 }
 
 /// Maps the error of a call without effects: an unknown outcome becomes not done.
-pub(crate) fn of_read(error: TableError) -> TableError {
+pub(crate) fn into_read_error(error: TableError) -> TableError {
     if let TableError::Unknown(cause) = error { TableError::Unavailable(cause) } else { error }
 }
 
 /// The same for blobs.
-pub(crate) fn of_blob_read(error: BlobError) -> BlobError {
+pub(crate) fn into_blob_read_error(error: BlobError) -> BlobError {
     if let BlobError::Unknown(cause) = error { BlobError::Unavailable(cause) } else { error }
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fulgurite_sites::{Blob, Entropy, NodePlace, Nodes, OpenError, Rests, RuntimeRests, Table};
+use fulgurite_sites::{
+    Backoff, Blob, Entropy, NodeEndpoint, Nodes, OpenError, RuntimeBackoff, Table,
+};
 
 use crate::blobs::NodeBlobs;
-use crate::link::{Link, Part};
+use crate::link::{Link, StoreKind};
 use crate::table::NodeTable;
 
 /// Connects to nodes by gRPC.
 #[derive(Clone)]
 pub struct NetNodes {
-    rests: Arc<dyn Rests>,
+    backoff: Arc<dyn Backoff>,
 }
 
 impl std::fmt::Debug for NetNodes {
@@ -25,20 +27,28 @@ impl NetNodes {
     /// Creates a connector; backoffs between tries are drawn from `entropy`.
     #[must_use]
     pub fn new(entropy: Entropy) -> Self {
-        Self { rests: Arc::new(RuntimeRests::new(entropy)) }
+        Self { backoff: Arc::new(RuntimeBackoff::new(entropy)) }
     }
 }
 
 #[async_trait]
 impl Nodes for NetNodes {
-    async fn table(&self, place: NodePlace, may_create: bool) -> Result<Arc<dyn Table>, OpenError> {
-        let link = Link::new(place, Part::Table);
+    async fn table(
+        &self,
+        place: NodeEndpoint,
+        may_create: bool,
+    ) -> Result<Arc<dyn Table>, OpenError> {
+        let link = Link::new(place, StoreKind::Table);
         link.open(may_create).await?;
-        Ok(Arc::new(NodeTable { link, rests: Arc::clone(&self.rests) }))
+        Ok(Arc::new(NodeTable { link, backoff: Arc::clone(&self.backoff) }))
     }
 
-    async fn blobs(&self, place: NodePlace, may_create: bool) -> Result<Arc<dyn Blob>, OpenError> {
-        let link = Link::new(place, Part::Blobs);
+    async fn blobs(
+        &self,
+        place: NodeEndpoint,
+        may_create: bool,
+    ) -> Result<Arc<dyn Blob>, OpenError> {
+        let link = Link::new(place, StoreKind::Blobs);
         link.open(may_create).await?;
         Ok(Arc::new(NodeBlobs { link }))
     }

@@ -12,8 +12,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fulgurite_accept::{Handshake, Peer, PeerRoom, admit_peers};
-use fulgurite_sites::{Entropy, RuntimeRests};
+use fulgurite_accept::{Handshake, Peer, PeerPermit, admit_peers};
+use fulgurite_sites::{Entropy, RuntimeBackoff};
 use fulgurite_units::error_chain;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -26,12 +26,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::dial::ready;
+use crate::dial::configure_socket;
 use crate::limits::{
-    ANSWER_OF_LIFE, CONNECTION_WINDOW_BYTES, HANDSHAKES, KEEP_ALIVE, STOP_WITHIN, STREAMS_MAX,
-    WINDOW_BYTES,
+    CONNECTION_WINDOW_BYTES, HANDSHAKE_LIMITS, KEEP_ALIVE, KEEP_ALIVE_TIMEOUT, STOP_TIMEOUT,
+    STREAMS_MAX, WINDOW_BYTES,
 };
-use crate::served::Served;
+use crate::node_state::NodeState;
 use crate::service::Calls;
 use crate::stores::Stores;
 use crate::tls::NodeTls;
@@ -58,7 +58,7 @@ impl std::fmt::Debug for NodeOptions {
 /// A running node.
 pub struct Node {
     address: SocketAddr,
-    served: Arc<Served>,
+    served: Arc<NodeState>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -81,13 +81,13 @@ impl Node {
             let address = "the socket of the node".to_owned();
             NodeError::Listen { address, source }
         })?;
-        let rests = Arc::new(RuntimeRests::new(entropy.clone()));
-        let served = Arc::new(Served::new(stores, rests, entropy));
+        let backoff = Arc::new(RuntimeBackoff::new(entropy.clone()));
+        let served = Arc::new(NodeState::new(stores, backoff, entropy));
         let (stop, stopping) = watch::channel(false);
         let (incoming, accept) =
-            admit_peers(listener, HANDSHAKES, handshake(tls), stopping.clone());
-        let answer = tokio::spawn(answer(Calls(Arc::clone(&served)), incoming, stopping));
-        Ok(Self { address, served, stop, tasks: vec![accept, answer] })
+            admit_peers(listener, HANDSHAKE_LIMITS, handshake(tls), stopping.clone());
+        let serve = tokio::spawn(serve(Calls(Arc::clone(&served)), incoming, stopping));
+        Ok(Self { address, served, stop, tasks: vec![accept, serve] })
     }
 
     /// The address that it listens on.
@@ -110,7 +110,7 @@ impl Node {
             let _ = self.stop.send(true);
             for task in self.tasks {
                 let abort = task.abort_handle();
-                if tokio::time::timeout(STOP_WITHIN, task).await.is_err() {
+                if tokio::time::timeout(STOP_TIMEOUT, task).await.is_err() {
                     abort.abort();
                 }
             }
@@ -125,13 +125,13 @@ fn handshake(tls: NodeTls) -> Handshake<TlsStream<TcpStream>> {
         Box::pin(async move {
             // Otherwise answers are delayed to be sent with others, and a lost peer is noticed
             // later.
-            let _ = ready(&socket);
+            let _ = configure_socket(&socket);
             tls.acceptor.accept(socket).await.map_err(|error| error.to_string())
         })
     })
 }
 
-async fn answer(
+async fn serve(
     calls: Calls,
     incoming: mpsc::Receiver<Peer<TlsStream<TcpStream>>>,
     mut stopping: watch::Receiver<bool>,
@@ -140,14 +140,15 @@ async fn answer(
         // The sender is dropped only to stop the node.
         let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
     };
-    let incoming = ReceiverStream::new(incoming)
-        .map(|Peer { session, room }| Ok::<_, io::Error>(Shown { stream: session, _room: room }));
+    let incoming = ReceiverStream::new(incoming).map(|Peer { session, permit }| {
+        Ok::<_, io::Error>(PeerStream { stream: session, _permit: permit })
+    });
     let serving = Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(ANSWER_OF_LIFE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
         .serve_with_incoming_shutdown(calls, incoming, stopped);
     if let Err(error) = serving.await {
         tracing::error!("a node answers no more: {}", error_chain(&error));
@@ -155,18 +156,18 @@ async fn answer(
 }
 
 /// A connection to an authenticated peer.
-struct Shown {
+struct PeerStream {
     stream: TlsStream<TcpStream>,
-    _room: PeerRoom,
+    _permit: PeerPermit,
 }
 
-impl Connected for Shown {
+impl Connected for PeerStream {
     type ConnectInfo = ();
 
     fn connect_info(&self) {}
 }
 
-impl AsyncRead for Shown {
+impl AsyncRead for PeerStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -176,7 +177,7 @@ impl AsyncRead for Shown {
     }
 }
 
-impl AsyncWrite for Shown {
+impl AsyncWrite for PeerStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -17,7 +17,7 @@ use crate::calls::{
     CALLS, CAS, CREATE, DELETE, ERASE, GET, HEAD, LIST, OPEN, READ, REMOVE, SCAN, STEP,
 };
 use crate::limits::WIRE_BYTES_MAX;
-use crate::served::Served;
+use crate::node_state::NodeState;
 use crate::wire::{
     CasReply, CasRequest, CreatePart, Done, GetPart, GetRequest, Keyed, ListRequest, MetasReply,
     OpenReply, OpenRequest, RemoveRequest, RowReply, RowsReply, ScanRequest, StepReply,
@@ -26,7 +26,7 @@ use crate::wire::{
 
 /// The gRPC service.
 #[derive(Clone)]
-pub(crate) struct Calls(pub(crate) Arc<Served>);
+pub(crate) struct Calls(pub(crate) Arc<NodeState>);
 
 type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
 
@@ -56,26 +56,26 @@ impl tower::Service<http::Request<Body>> for Calls {
 /// A call with one request and one answer.
 macro_rules! unary {
     ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
-        let call = tower::service_fn(move |asked: Request<$question>| {
+        let call = tower::service_fn(move |request: Request<$question>| {
             let served = Arc::clone(&$served);
-            async move { served.$method(asked).await.map(Response::new) }
+            async move { served.$method(request).await.map(Response::new) }
         });
         grpc::<$answer, $question>().unary(call, $request).await
     }};
 }
 
 /// A call with one request and a stream of answers.
-macro_rules! answers {
+macro_rules! streaming {
     ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
-        let call = tower::service_fn(move |asked: Request<$question>| {
+        let call = tower::service_fn(move |request: Request<$question>| {
             let served = Arc::clone(&$served);
-            async move { served.$method(asked).await.map(ReceiverStream::new).map(Response::new) }
+            async move { served.$method(request).await.map(ReceiverStream::new).map(Response::new) }
         });
         grpc::<$answer, $question>().server_streaming(call, $request).await
     }};
 }
 
-async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Response<Body> {
+async fn answer(served: Arc<NodeState>, request: http::Request<Body>) -> http::Response<Body> {
     match request.uri().path() {
         OPEN => unary!(served, request, open, OpenRequest, OpenReply),
         STEP => unary!(served, request, step, StepRequest, StepReply),
@@ -85,12 +85,12 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
         ERASE => unary!(served, request, erase, Keyed, Done),
         HEAD => unary!(served, request, head, Keyed, MetasReply),
         DELETE => unary!(served, request, delete, Keyed, Done),
-        SCAN => answers!(served, request, scan, ScanRequest, RowsReply),
-        LIST => answers!(served, request, list, ListRequest, MetasReply),
+        SCAN => streaming!(served, request, scan, ScanRequest, RowsReply),
+        LIST => streaming!(served, request, list, ListRequest, MetasReply),
         GET => {
-            let call = tower::service_fn(move |asked: Request<GetRequest>| {
+            let call = tower::service_fn(move |request: Request<GetRequest>| {
                 let served = Arc::clone(&served);
-                async move { served.get(asked).await.map(Response::new) }
+                async move { served.get(request).await.map(Response::new) }
             });
             grpc::<GetPart, GetRequest>().server_streaming(call, request).await
         }

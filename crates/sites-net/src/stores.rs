@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use fulgurite_sites::{Address, Blob, OpenError, Opener, Table};
 use tokio::sync::Mutex;
 
-use crate::told;
 use crate::wire::Failure;
+use crate::wire_errors;
 use crate::{NodeError, Result};
 
 /// Opens the stores of a node.
@@ -58,36 +58,36 @@ impl Stores for AddressedStores {
 }
 
 /// Stores that are opened once each.
-pub(crate) struct Opened {
+pub(crate) struct LazyStores {
     stores: Arc<dyn Stores>,
     table: Mutex<Option<Arc<dyn Table>>>,
     blobs: Mutex<Option<Arc<dyn Blob>>>,
 }
 
-impl Opened {
+impl LazyStores {
     pub(crate) fn new(stores: Arc<dyn Stores>) -> Self {
         Self { stores, table: Mutex::default(), blobs: Mutex::default() }
     }
 
     pub(crate) async fn table(&self, may_create: bool) -> Result<Arc<dyn Table>, Failure> {
-        let mut held = self.table.lock().await;
-        if let Some(table) = &*held {
+        let mut slot = self.table.lock().await;
+        if let Some(table) = &*slot {
             return Ok(Arc::clone(table));
         }
         let opened = self.stores.table(may_create).await;
-        let opened = opened.ok_or_else(|| told::not_served("this node serves no table"))?;
-        let opened = opened.map_err(|error| told::of_open(&error))?;
-        Ok(Arc::clone(held.insert(opened)))
+        let opened = opened.ok_or_else(|| wire_errors::not_served("this node serves no table"))?;
+        let opened = opened.map_err(|error| wire_errors::encode_open_error(&error))?;
+        Ok(Arc::clone(slot.insert(opened)))
     }
 
     pub(crate) async fn blobs(&self, may_create: bool) -> Result<Arc<dyn Blob>, Failure> {
-        let mut held = self.blobs.lock().await;
-        if let Some(blobs) = &*held {
+        let mut slot = self.blobs.lock().await;
+        if let Some(blobs) = &*slot {
             return Ok(Arc::clone(blobs));
         }
         let opened = self.stores.blobs(may_create).await;
-        let opened = opened.ok_or_else(|| told::not_served("this node serves no blobs"))?;
-        let opened = opened.map_err(|error| told::of_open(&error))?;
-        Ok(Arc::clone(held.insert(opened)))
+        let opened = opened.ok_or_else(|| wire_errors::not_served("this node serves no blobs"))?;
+        let opened = opened.map_err(|error| wire_errors::encode_open_error(&error))?;
+        Ok(Arc::clone(slot.insert(opened)))
     }
 }

@@ -6,21 +6,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use expect_test::expect;
-use fulgurite_geo::{Command, Epoch, Known, Question, Request as Asked, Standing};
+use fulgurite_geo::{Command, Epoch, KnownVersions, Request as Asked, SiteState, StepQuery};
 use fulgurite_sites::{
-    Blob, BlobError, Cause, Entropy, Key, MemoryTable, NoRests, OpenError, Row, Table, TableError,
-    Tag, TransactError,
+    Blob, BlobError, Cause, Entropy, Key, MemoryTable, NoBackoff, OpenError, Row, Table,
+    TableError, Tag, TransactError,
 };
 use prost::Message as _;
 use tonic::Request;
 
 use crate::calls::CALLS;
 use crate::limits::VERSION;
-use crate::link::{NoLink, opened};
-use crate::served::Served;
+use crate::link::{LinkError, check_opened};
+use crate::node_state::NodeState;
 use crate::stores::Stores;
-use crate::told;
 use crate::wire::{Keyed, OpenReply, OpenRequest, StepReply, StepRequest};
+use crate::wire_errors;
 
 /// A table in memory, without blobs.
 struct Rows(MemoryTable);
@@ -36,18 +36,22 @@ impl Stores for Rows {
     }
 }
 
-fn served() -> Served {
-    Served::new(Arc::new(Rows(MemoryTable::new())), Arc::new(NoRests), Entropy::new(|| [7; 16]))
+fn served() -> NodeState {
+    NodeState::new(
+        Arc::new(Rows(MemoryTable::new())),
+        Arc::new(NoBackoff),
+        Entropy::new(|| [7; 16]),
+    )
 }
 
 fn at(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-fn question() -> Question {
+fn question() -> StepQuery {
     let epoch = Epoch(1);
-    let request = Asked { epoch, known: Known::default(), command: Command::Read };
-    Question { request, standing: Standing { epoch, rebuilding: false }, is_likely_new: false }
+    let request = Asked { epoch, known: KnownVersions::default(), command: Command::Read };
+    StepQuery { request, standing: SiteState { epoch, rebuilding: false }, is_likely_new: false }
 }
 
 #[test]
@@ -99,16 +103,21 @@ async fn nothing_is_opened_in_another_version() {
     let reply = served.open(asked(VERSION + 1, 1)).await.unwrap();
     assert_eq!((reply.version, reply.failure.is_none(), reply.max_row), (VERSION, true, 0));
     let reply = served.open(asked(VERSION, 1)).await.unwrap();
-    assert!(opened("oslo:1", &reply).unwrap().cond_delete);
+    assert!(check_opened("oslo:1", &reply).unwrap().cond_delete);
     let newer = OpenReply { version: 2, program: "9.9.9".to_owned(), ..OpenReply::default() };
-    let NoLink::No(refused) = opened("oslo:1", &newer).unwrap_err() else { panic!("refused") };
+    let LinkError::Dial(refused) = check_opened("oslo:1", &newer).unwrap_err() else {
+        panic!("refused")
+    };
     let said = format!("{refused:?}");
     assert!(said.contains("speaks version 2 (release 9.9.9)"), "{said}");
     assert!(said.contains("run the same release at both ends"), "{said}");
     // It reports what it does not serve.
     let reply = served.open(asked(VERSION, 2)).await.unwrap();
     let failure = reply.failure.unwrap();
-    assert!(told::is_not_served(&failure) && failure.what.contains("no blobs"), "{failure:?}");
+    assert!(
+        wire_errors::is_not_served(&failure) && failure.what.contains("no blobs"),
+        "{failure:?}"
+    );
 }
 
 #[tokio::test]
@@ -120,7 +129,7 @@ async fn questions_that_make_no_sense_are_refused_and_nothing_is_written() {
     {
         let asked = StepRequest { key: key.to_owned(), question: Bytes::from(question) };
         let reply = served.step(Request::new(asked)).await.unwrap();
-        let error = told::transacted(&at("o/key"), reply).unwrap_err();
+        let error = wire_errors::decode_step_reply(&at("o/key"), reply).unwrap_err();
         let TransactError::Refused { source, .. } = error else { panic!("{error}") };
         assert!(matches!(source, TableError::Denied(_)), "{source}");
     }
@@ -143,15 +152,23 @@ fn errors_of_stores_come_back_as_they_were() {
         TableError::Denied(cause()),
         TableError::Corrupt("why".to_owned()),
     ] {
-        assert_eq!(told::table_error(told::of_table(error.clone())), error);
+        assert_eq!(
+            wire_errors::decode_table_error(wire_errors::encode_table_error(error.clone())),
+            error
+        );
         let (key, source) = (at("a"), error);
         let refused = TransactError::Refused { key, source };
         if !matches!(refused, TransactError::Refused { source: TableError::Unavailable(_), .. }) {
-            let back = told::transacted(&at("a"), told::of_transact(refused.clone()));
+            let back = wire_errors::decode_step_reply(
+                &at("a"),
+                wire_errors::encode_transact_error(refused.clone()),
+            );
             assert_eq!(back, Err(refused));
         }
     }
-    let unsupported = told::table_error(told::of_table(TableError::Unsupported("dance")));
+    let unsupported = wire_errors::decode_table_error(wire_errors::encode_table_error(
+        TableError::Unsupported("dance"),
+    ));
     assert!(matches!(unsupported, TableError::Unsupported(_)));
     for error in [
         BlobError::NotFound,
@@ -163,7 +180,10 @@ fn errors_of_stores_come_back_as_they_were() {
         BlobError::Denied(cause()),
         BlobError::TooLarge(7),
     ] {
-        assert_eq!(told::blob_error(told::of_blob(error.clone())), error);
+        assert_eq!(
+            wire_errors::decode_blob_error(wire_errors::encode_blob_error(error.clone())),
+            error
+        );
     }
     let key = || at("a");
     for error in [
@@ -171,10 +191,16 @@ fn errors_of_stores_come_back_as_they_were() {
         TransactError::Unavailable { key: key(), cause: cause() },
         TransactError::Contended { key: key(), tries: 40 },
     ] {
-        assert_eq!(told::transacted(&key(), told::of_transact(error.clone())), Err(error));
+        assert_eq!(
+            wire_errors::decode_step_reply(
+                &key(),
+                wire_errors::encode_transact_error(error.clone())
+            ),
+            Err(error)
+        );
     }
     // An outcome that this program does not know counts as unknown.
     let newer = StepReply { ended: 77, ..StepReply::default() };
-    let error = told::transacted(&key(), newer).unwrap_err();
+    let error = wire_errors::decode_step_reply(&key(), newer).unwrap_err();
     assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
 }

@@ -83,12 +83,12 @@ pub struct Address {
 
 /// An invalid address: what is wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place} of the address of a site: {what}; {remedy}")]
+#[error("{place} of the address of a site: {problem}; {remedy}")]
 pub struct AddressError {
     /// The part of the address.
     pub place: String,
     /// What is wrong with it.
-    pub what: String,
+    pub problem: String,
     /// What to do.
     pub remedy: String,
 }
@@ -96,10 +96,10 @@ pub struct AddressError {
 /// Returns an error about a part of an address.
 pub(crate) fn refuse(
     place: impl Into<String>,
-    what: impl Into<String>,
+    problem: impl Into<String>,
     remedy: impl Into<String>,
 ) -> AddressError {
-    AddressError { place: place.into(), what: what.into(), remedy: remedy.into() }
+    AddressError { place: place.into(), problem: problem.into(), remedy: remedy.into() }
 }
 
 impl Address {
@@ -113,7 +113,7 @@ impl Address {
     ///
     /// # Errors
     /// If its path is not UTF-8, or is not absolute.
-    pub fn of_directory(directory: &std::path::Path) -> Result<Self, AddressError> {
+    pub fn from_directory(directory: &std::path::Path) -> Result<Self, AddressError> {
         let text = directory.to_str().unwrap_or_default();
         let path = utf8_percent_encode(text, ENCODED);
         format!("dir://{path}").parse()
@@ -136,8 +136,8 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let names: Vec<String> = SCHEMES.iter().map(|(_, name, ..)| format!("{name}://")).collect();
-        let unknown = |what: &str| {
-            refuse("the beginning", what, format!("begin with one of {}", names.join(" ")))
+        let unknown = |problem: &str| {
+            refuse("the beginning", problem, format!("begin with one of {}", names.join(" ")))
         };
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(unknown("it has no scheme"));
@@ -160,8 +160,8 @@ impl FromStr for Address {
             return Err(refuse("the host", format!("there should be {host_is}"), remedy));
         }
         check_host(scheme, &host)?;
-        let path = path_of(scheme, path)?;
-        let options = options_of(name, allowed, query)?;
+        let path = parse_path(scheme, path)?;
+        let options = parse_options(name, allowed, query)?;
         Ok(Self { scheme, user, host, path, options })
     }
 }
@@ -169,7 +169,7 @@ impl FromStr for Address {
 /// Splits what precedes the path into user and host. A password is rejected and not shown.
 fn user_and_host(scheme: Scheme, text: &str) -> Result<(Option<String>, String), AddressError> {
     let Some((user, host)) = text.rsplit_once('@') else {
-        return Ok((None, decoded("the host", text)?));
+        return Ok((None, decode("the host", text)?));
     };
     if user.contains(':') {
         let remedy = "take it out, put it into an environment variable, and name that with \
@@ -180,7 +180,7 @@ fn user_and_host(scheme: Scheme, text: &str) -> Result<(Option<String>, String),
         let remedy = "only postgres:// has one; name secrets by options, as in password_env=NAME";
         return Err(refuse("the user", "this kind of store has none there", remedy));
     }
-    Ok((Some(decoded("the user", user)?), decoded("the host", host)?))
+    Ok((Some(decode("the user", user)?), decode("the host", host)?))
 }
 
 fn check_host(scheme: Scheme, host: &str) -> Result<(), AddressError> {
@@ -198,8 +198,8 @@ fn check_host(scheme: Scheme, host: &str) -> Result<(), AddressError> {
     Err(refuse("the host", "it has letters that none has", "write letters, digits, - . and _"))
 }
 
-fn path_of(scheme: Scheme, text: &str) -> Result<String, AddressError> {
-    let path = decoded("the path", text)?;
+fn parse_path(scheme: Scheme, text: &str) -> Result<String, AddressError> {
+    let path = decode("the path", text)?;
     if scheme == Scheme::Directory {
         let remedy = "name a directory from the root: dir:///path";
         let is_path = path.starts_with('/') && path.len() > 1 && !path.contains('\0');
@@ -234,14 +234,14 @@ fn path_of(scheme: Scheme, text: &str) -> Result<String, AddressError> {
     match Key::new(path.as_str()) {
         Ok(_) if path.len() <= PREFIX_BYTES_MAX => Ok(path),
         Ok(_) => {
-            let what = format!("it has more than {PREFIX_BYTES_MAX} bytes");
-            Err(refuse("the path", what, "choose a shorter prefix"))
+            let problem = format!("it has more than {PREFIX_BYTES_MAX} bytes");
+            Err(refuse("the path", problem, "choose a shorter prefix"))
         }
         Err(error) => Err(refuse("the path", error.to_string(), "choose another prefix")),
     }
 }
 
-fn options_of(
+fn parse_options(
     scheme: &str,
     allowed: &[&str],
     query: &str,
@@ -250,16 +250,16 @@ fn options_of(
     for part in query.split('&').filter(|part| !part.is_empty()) {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         if !allowed.contains(&name) {
-            let what = "an option that this kind of store does not have";
+            let problem = "an option that this kind of store does not have";
             let remedy = match allowed {
                 [] => format!("{scheme}:// takes none"),
                 some => format!("{scheme}:// takes {}", some.join(", ")),
             };
             // Do not show the name: it may be a misplaced secret.
-            return Err(refuse("the options", what, remedy));
+            return Err(refuse("the options", problem, remedy));
         }
         let place = format!("the option {name}");
-        let value = decoded(&place, value)?;
+        let value = decode(&place, value)?;
         if value.is_empty() {
             return Err(refuse(place, "it is empty", "give it a value or leave it out"));
         }
@@ -280,7 +280,7 @@ fn options_of(
     Ok(options)
 }
 
-fn decoded(place: &str, text: &str) -> Result<String, AddressError> {
+fn decode(place: &str, text: &str) -> Result<String, AddressError> {
     let text = percent_decode_str(text).decode_utf8().map_err(|_| {
         refuse(place, "it is not UTF-8", "write it as UTF-8, percent-encoded where need be")
     })?;

@@ -31,19 +31,19 @@ impl std::fmt::Debug for Entropy {
 
 /// Waits between two tries (backoff).
 #[async_trait]
-pub trait Rests: Send + Sync {
-    /// Waits for a random time up to `at_most`. The jitter keeps writers that collided once from
+pub trait Backoff: Send + Sync {
+    /// Waits for a random time up to `max_wait`. The jitter keeps writers that collided once from
     /// colliding again.
-    async fn rest(&self, at_most: Duration);
+    async fn wait(&self, max_wait: Duration);
 }
 
 /// Backoff by the runtime's clock.
 #[derive(Clone, Debug)]
-pub struct RuntimeRests {
+pub struct RuntimeBackoff {
     entropy: Entropy,
 }
 
-impl RuntimeRests {
+impl RuntimeBackoff {
     /// Creates a backoff whose lengths are drawn from `entropy`.
     #[must_use]
     pub const fn new(entropy: Entropy) -> Self {
@@ -52,21 +52,21 @@ impl RuntimeRests {
 }
 
 #[async_trait]
-impl Rests for RuntimeRests {
-    async fn rest(&self, at_most: Duration) {
+impl Backoff for RuntimeBackoff {
+    async fn wait(&self, max_wait: Duration) {
         let [a, b, c, d, ..] = self.entropy.draw();
         let share = f64::from(u32::from_le_bytes([a, b, c, d])) / f64::from(u32::MAX);
-        tokio::time::sleep(at_most.mul_f64(share)).await;
+        tokio::time::sleep(max_wait.mul_f64(share)).await;
     }
 }
 
 /// Does not wait, for tests and simulations without time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoRests;
+pub struct NoBackoff;
 
 #[async_trait]
-impl Rests for NoRests {
-    async fn rest(&self, _: Duration) {
+impl Backoff for NoBackoff {
+    async fn wait(&self, _: Duration) {
         tokio::task::yield_now().await;
     }
 }

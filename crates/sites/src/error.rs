@@ -97,7 +97,7 @@ impl TableError {
 
     /// The same for a call without effects: an unknown outcome becomes not done.
     #[must_use]
-    pub(crate) fn of_read(self) -> Self {
+    pub(crate) fn into_read_error(self) -> Self {
         if let Self::Unknown(cause) = self { Self::Unavailable(cause) } else { self }
     }
 
@@ -211,7 +211,7 @@ impl BlobError {
 
     /// The same for a call without effects: an unknown outcome becomes not done.
     #[must_use]
-    pub(crate) fn of_read(self) -> Self {
+    pub(crate) fn into_read_error(self) -> Self {
         if let Self::Unknown(cause) = self { Self::Unavailable(cause) } else { self }
     }
 
@@ -253,7 +253,7 @@ pub enum OpenError {
     },
     /// There is something that is not ours.
     #[error("{place}: {what}")]
-    Stranger {
+    Foreign {
         /// The place.
         place: String,
         /// What was found.
@@ -286,7 +286,7 @@ impl OpenError {
         match self {
             Self::Address(_) => ErrorKind::Invalid,
             Self::Missing { .. } | Self::NotServed { .. } => ErrorKind::NotFound,
-            Self::Stranger { .. } => ErrorKind::Conflict,
+            Self::Foreign { .. } => ErrorKind::Conflict,
             Self::Table { source, .. } => source.kind(),
             Self::Blob { source, .. } => source.kind(),
         }

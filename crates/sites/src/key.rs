@@ -25,7 +25,7 @@ impl Key {
         let text = text.into();
         match fault(&text) {
             None => Ok(Self(text)),
-            Some(why) => Err(KeyError { key: text.escape_debug().to_string(), why }),
+            Some(reason) => Err(KeyError { key: text.escape_debug().to_string(), reason }),
         }
     }
 
@@ -103,10 +103,10 @@ impl From<Key> for String {
 
 /// An invalid key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{key}\" is no key: {why}")]
+#[error("\"{key}\" is no key: {reason}")]
 pub struct KeyError {
     key: String,
-    why: &'static str,
+    reason: &'static str,
 }
 
 /// A store's identifier of one image of a row: an `ETag`, a generation, a revision. Opaque.

@@ -33,25 +33,25 @@ pub const CONNECTIONS: usize = 8;
 /// Maximum that its address may ask for.
 pub const CONNECTIONS_MAX: usize = 256;
 /// Timeout of a connection attempt.
-pub const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a table call; after that its outcome is unknown.
-pub const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout of one blob call, including its bytes.
-pub const BLOB_WITHIN: Duration = Duration::from_secs(120);
+pub const BLOB_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of reads and writes per transaction.
 pub const TRIES_MAX: u32 = 40;
 /// Base of the maximum backoff, which doubles with each call.
-pub const REST_MIN: Duration = Duration::from_millis(2);
+pub const BACKOFF_MIN: Duration = Duration::from_millis(2);
 /// The longest backoff.
-pub const REST_MAX: Duration = Duration::from_millis(500);
+pub const BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// Lock files of a directory: rows that share one wait for each other.
 pub const STRIPES: usize = 64;
 /// First backoff when polling a lock file; it doubles with each try.
-pub const LOCK_REST_MIN: Duration = Duration::from_micros(100);
+pub const LOCK_BACKOFF_MIN: Duration = Duration::from_micros(100);
 /// The longest of these backoffs.
-pub const LOCK_REST_MAX: Duration = Duration::from_millis(8);
+pub const LOCK_BACKOFF_MAX: Duration = Duration::from_millis(8);
 /// Maximum tries for a lock file: about ten seconds.
 pub const LOCK_TRIES_MAX: u32 = 1250;
 

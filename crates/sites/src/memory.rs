@@ -74,10 +74,10 @@ impl Table for MemoryTable {
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
         check_length(self.caps(), &new)?;
         let mut rows = self.lock();
-        let there = rows.rows.get(key);
-        let is_expected = expect.is_met(there);
+        let current = rows.rows.get(key);
+        let is_expected = expect.is_met(current);
         if !is_expected {
-            return Err(TableError::Conflict(there.cloned()));
+            return Err(TableError::Conflict(current.cloned()));
         }
         rows.written += 1;
         let tag = Tag::new(rows.written.to_string());
@@ -92,7 +92,7 @@ impl Table for MemoryTable {
                 rows.rows.remove(key);
                 Ok(())
             }
-            there => Err(TableError::Conflict(there.cloned())),
+            current => Err(TableError::Conflict(current.cloned())),
         }
     }
 

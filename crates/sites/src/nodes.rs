@@ -10,11 +10,11 @@ use crate::{Blob, OpenError, Table};
 
 /// Place and identity of a node, from its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodePlace {
+pub struct NodeEndpoint {
     /// The address, for display.
     pub address: String,
     /// Host and port.
-    pub at: String,
+    pub authority: String,
     /// The name that its certificate must have.
     pub name: String,
     /// CA certificates of both sides (PEM).
@@ -32,11 +32,19 @@ pub trait Nodes: Send + Sync {
     ///
     /// # Errors
     /// [`OpenError`].
-    async fn table(&self, place: NodePlace, may_create: bool) -> Result<Arc<dyn Table>, OpenError>;
+    async fn table(
+        &self,
+        place: NodeEndpoint,
+        may_create: bool,
+    ) -> Result<Arc<dyn Table>, OpenError>;
 
     /// Opens the blobs that a node serves; it creates their folder as it does a table.
     ///
     /// # Errors
     /// [`OpenError`].
-    async fn blobs(&self, place: NodePlace, may_create: bool) -> Result<Arc<dyn Blob>, OpenError>;
+    async fn blobs(
+        &self,
+        place: NodeEndpoint,
+        may_create: bool,
+    ) -> Result<Arc<dyn Blob>, OpenError>;
 }

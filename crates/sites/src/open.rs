@@ -20,12 +20,12 @@ use object_store::path::Path;
 use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
 
 use crate::address::{Address, AddressError, Scheme, refuse};
-use crate::directory::sync_up;
-use crate::limits::{ANSWER_WITHIN, BLOB_WITHIN, CONNECT_WITHIN, CONNECTIONS, CONNECTIONS_MAX};
+use crate::directory::sync_ancestors;
+use crate::limits::{ANSWER_TIMEOUT, BLOB_TIMEOUT, CONNECT_TIMEOUT, CONNECTIONS, CONNECTIONS_MAX};
 use crate::{
     Blob, BlobError, BucketBlobs, BucketTable, Cause, DirectoryTable, Entropy, EtcdOptions,
-    EtcdTable, MemoryTable, NodePlace, Nodes, OpenError, PostgresOptions, PostgresTable,
-    PostgresTls, Statuses, Table,
+    EtcdTable, MemoryTable, NodeEndpoint, Nodes, OpenError, PostgresOptions, PostgresTable,
+    PostgresTls, StatusConnector, Table,
 };
 
 /// Opens sites.
@@ -81,7 +81,7 @@ impl Opener {
                     let opened = tokio::task::spawn_blocking(move || {
                         DirectoryTable::open(folder, may_create, entropy)
                     });
-                    let opened = opened.await.map_err(|error| OpenError::Stranger {
+                    let opened = opened.await.map_err(|error| OpenError::Foreign {
                         place: place.clone(),
                         what: error.to_string(),
                     })?;
@@ -211,8 +211,8 @@ impl Opener {
         }
         let builder = builder
             .with_bucket_name(&address.host)
-            .with_retry(never())
-            .with_http_connector(Statuses);
+            .with_retry(no_retries())
+            .with_http_connector(StatusConnector);
         Ok(builder.build().map(|store| Arc::new(store) as _))
     }
 
@@ -230,8 +230,8 @@ impl Opener {
         }
         let builder = builder
             .with_bucket_name(&address.host)
-            .with_retry(never())
-            .with_http_connector(Statuses);
+            .with_retry(no_retries())
+            .with_http_connector(StatusConnector);
         Ok(builder.build().map(|store| Arc::new(store) as _))
     }
 
@@ -252,8 +252,8 @@ impl Opener {
         }
         let builder = builder
             .with_container_name(&address.host)
-            .with_retry(never())
-            .with_http_connector(Statuses);
+            .with_retry(no_retries())
+            .with_http_connector(StatusConnector);
         Ok(builder.build().map(|store| Arc::new(store) as _))
     }
 
@@ -283,7 +283,7 @@ impl Opener {
                 })?
             }
             (None, Some("disable")) => PostgresTls::Off,
-            (None, None) if is_here(host) => PostgresTls::Off,
+            (None, None) if is_loopback(host) => PostgresTls::Off,
             _ => {
                 let what = "the connection is to be secured, and it is not said by what";
                 let remedy = "name the authority of the server's certificate with ca=FILE, or \
@@ -300,7 +300,9 @@ impl Opener {
         let scheme = match (address.option("tls"), address.option("ca")) {
             (Some("off"), None) => "http",
             (Some("on"), _) | (None, Some(_)) => "https",
-            (None, None) if address.host.split(',').all(|host| is_here(bare(host))) => "http",
+            (None, None) if address.host.split(',').all(|host| is_loopback(bare_host(host))) => {
+                "http"
+            }
             _ => {
                 let remedy = "write tls=on, with ca=FILE if the authority is one of your own, or \
                               tls=off if nobody else is in the network";
@@ -336,7 +338,7 @@ impl Opener {
 type Built = object_store::Result<Arc<dyn ObjectStore>>;
 
 /// Returns the place of a node, its expected identity, and our certificate for it.
-fn node(address: &Address) -> Result<NodePlace, AddressError> {
+fn node(address: &Address) -> Result<NodeEndpoint, AddressError> {
     let (host, port) = host_and_port(&address.host, 0)?;
     if port == 0 {
         let remedy = "write node://host:port/name";
@@ -348,11 +350,11 @@ fn node(address: &Address) -> Result<NodePlace, AddressError> {
         let missing = || refuse(format!("the option {option}"), "it is not there", remedy);
         address.option(option).map(PathBuf::from).ok_or_else(missing)
     };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let name = if address.path.is_empty() { bare } else { &address.path };
-    Ok(NodePlace {
+    let bare_host = host.trim_start_matches('[').trim_end_matches(']');
+    let name = if address.path.is_empty() { bare_host } else { &address.path };
+    Ok(NodeEndpoint {
         address: address.to_string(),
-        at: address.host.clone(),
+        authority: address.host.clone(),
         name: name.to_owned(),
         ca: file("ca")?,
         certificate: file("cert")?,
@@ -365,16 +367,17 @@ async fn directory(address: &Address, may_create: bool) -> Result<BucketBlobs, O
     let folder: PathBuf = FilePath::new(&address.path).join("blobs");
     let place = address.to_string();
     let failed = |source| OpenError::Blob { place: place.clone(), source };
-    let away = |what: String| failed(BlobError::Unavailable(Cause::new(what)));
+    let unavailable = |what: String| failed(BlobError::Unavailable(Cause::new(what)));
     if may_create {
-        let made = std::fs::create_dir_all(&folder).and_then(|()| sync_up(&folder));
-        made.map_err(|error| away(error.to_string()))?;
+        let made = std::fs::create_dir_all(&folder).and_then(|()| sync_ancestors(&folder));
+        made.map_err(|error| unavailable(error.to_string()))?;
     } else if !folder.is_dir() {
         return Err(OpenError::Missing { what: "folder of blobs", place });
     }
-    let store = LocalFileSystem::new_with_prefix(&folder).map_err(|e| away(e.to_string()))?;
+    let store =
+        LocalFileSystem::new_with_prefix(&folder).map_err(|e| unavailable(e.to_string()))?;
     let blobs = BucketBlobs::new(Arc::new(store.with_fsync(true)), Path::default());
-    match blobs.marked(may_create).await {
+    match blobs.with_marker(may_create).await {
         Ok(blobs) => Ok(blobs),
         Err(BlobError::NotFound) => Err(OpenError::Missing { what: "mark of blobs", place }),
         Err(error) => Err(failed(error)),
@@ -386,13 +389,13 @@ fn prefix(address: &Address, what: &str) -> Path {
 }
 
 /// No retries: only the caller can tell its own earlier write from another's.
-fn never() -> RetryConfig {
-    RetryConfig { max_retries: 0, retry_timeout: ANSWER_WITHIN, ..RetryConfig::default() }
+fn no_retries() -> RetryConfig {
+    RetryConfig { max_retries: 0, retry_timeout: ANSWER_TIMEOUT, ..RetryConfig::default() }
 }
 
 fn client_options(address: &Address, is_for_blobs: bool) -> Result<ClientOptions, OpenError> {
-    let within = if is_for_blobs { BLOB_WITHIN } else { ANSWER_WITHIN };
-    let client = ClientOptions::new().with_connect_timeout(CONNECT_WITHIN).with_timeout(within);
+    let within = if is_for_blobs { BLOB_TIMEOUT } else { ANSWER_TIMEOUT };
+    let client = ClientOptions::new().with_connect_timeout(CONNECT_TIMEOUT).with_timeout(within);
     let Some(path) = address.option("ca") else { return Ok(client) };
     let pem = file("ca", path)?;
     let found = Certificate::from_pem_bundle(&pem).map_err(|error| {
@@ -423,11 +426,11 @@ fn is_plain(endpoint: &str) -> bool {
 }
 
 /// Strips the port from a host.
-fn bare(host: &str) -> &str {
+fn bare_host(host: &str) -> &str {
     host_and_port(host, 0).map_or(host, |(host, _)| host)
 }
 
-fn is_here(host: &str) -> bool {
+fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -15,8 +15,8 @@ pub enum Expect {
 
 impl Expect {
     /// Whether it matches the current row.
-    pub(crate) fn is_met(&self, there: Option<&Row>) -> bool {
-        match (self, there) {
+    pub(crate) fn is_met(&self, current: Option<&Row>) -> bool {
+        match (self, current) {
             (Self::Absent, None) => true,
             (Self::Is(tag), Some(row)) => row.tag == *tag,
             (Self::Absent, Some(_)) | (Self::Is(_), None) => false,

@@ -46,6 +46,6 @@ where
 
 /// Returns the first text after all that start with `prefix/`: the character after the slash is a
 /// zero.
-pub(crate) fn end_of(prefix: &str) -> String {
+pub(crate) fn prefix_end(prefix: &str) -> String {
     format!("{prefix}0")
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use crate::limits::ROW_BYTES_MAX;
-use crate::{Beside, Expect, Key, Row, TableError, Tag};
+use crate::{Expect, Key, RemoteExecutor, Row, TableError, Tag};
 
 /// Capabilities of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub trait Table: Send + Sync {
     ) -> BoxStream<'_, Result<(Key, Row), TableError>>;
 
     /// Returns the executor of remote transactions next to the table, if there is one.
-    fn beside(&self) -> Option<&dyn Beside> {
+    fn remote_executor(&self) -> Option<&dyn RemoteExecutor> {
         None
     }
 }

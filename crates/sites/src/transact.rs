@@ -25,8 +25,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::limits::{REST_MAX, REST_MIN, TRIES_MAX};
-use crate::{Cause, Certainty, Expect, Key, Rests, Row, Table, TableError, Tag, TransactError};
+use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, TRIES_MAX};
+use crate::{Backoff, Cause, Certainty, Expect, Key, Row, Table, TableError, Tag, TransactError};
 
 /// What the caller knows of the row beforehand.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ pub struct Done<R> {
 }
 
 /// What is currently known of the row.
-enum Known {
+enum KnownRow {
     Nothing,
     /// The caller's guess: good enough for a write, which is refused if the guess is wrong.
     Guessed(Option<Row>),
@@ -71,7 +71,7 @@ enum Known {
 }
 
 /// A write with an unknown outcome.
-struct Sent<R> {
+struct UnresolvedWrite<R> {
     bytes: Bytes,
     expect: Expect,
     result: R,
@@ -87,81 +87,81 @@ pub async fn transact<R: Send>(
     table: &dyn Table,
     key: &Key,
     guess: Guess,
-    rests: &dyn Rests,
+    backoff: &dyn Backoff,
     mut decide: impl FnMut(Option<&[u8]>) -> Decision<R> + Send,
 ) -> Result<Done<R>, TransactError> {
     let mut known = match guess {
-        Guess::Nothing => Known::Nothing,
-        Guess::Absent => Known::Guessed(None),
-        Guess::Row(row) => Known::Guessed(Some(row)),
+        Guess::Nothing => KnownRow::Nothing,
+        Guess::Absent => KnownRow::Guessed(None),
+        Guess::Row(row) => KnownRow::Guessed(Some(row)),
     };
-    let mut work = Work { table, key, calls: 0, last: None, maybe: None };
-    let mut sent: Option<Sent<R>> = None;
-    while work.calls < TRIES_MAX {
-        if let Some(open) = sent.take() {
-            match work.resolve(open).await? {
+    let mut transaction = Transaction { table, key, calls: 0, last: None, maybe_applied: None };
+    let mut sent: Option<UnresolvedWrite<R>> = None;
+    while transaction.calls < TRIES_MAX {
+        if let Some(unresolved) = sent.take() {
+            match transaction.resolve(unresolved).await? {
                 Resolved::Done(done) => return Ok(done),
-                Resolved::Another(row) => known = Known::Read(row),
-                Resolved::Open(open) => {
-                    sent = Some(open);
-                    rests.rest(rest_of(work.calls)).await;
+                Resolved::OtherRow(row) => known = KnownRow::Read(row),
+                Resolved::Open(unresolved) => {
+                    sent = Some(unresolved);
+                    backoff.wait(backoff_limit(transaction.calls)).await;
                     continue;
                 }
             }
         }
-        let (row, is_read) = match std::mem::replace(&mut known, Known::Nothing) {
-            Known::Nothing => match work.read().await? {
+        let (row, is_read) = match std::mem::replace(&mut known, KnownRow::Nothing) {
+            KnownRow::Nothing => match transaction.read().await? {
                 Some(row) => (row, true),
                 None => {
-                    rests.rest(rest_of(work.calls)).await;
+                    backoff.wait(backoff_limit(transaction.calls)).await;
                     continue;
                 }
             },
-            Known::Guessed(row) => (row, false),
-            Known::Read(row) => (row, true),
+            KnownRow::Guessed(row) => (row, false),
+            KnownRow::Read(row) => (row, true),
         };
         match decide(row.as_ref().map(|row| &*row.bytes)) {
             // Leaving it unchanged requires a read, not a guess.
             Decision::Leave(_) if !is_read => {}
-            Decision::Leave(result) => return Ok(Done { result, row, calls: work.calls }),
-            Decision::Write(bytes, result) => match work.write(row, bytes, result).await? {
+            Decision::Leave(result) => return Ok(Done { result, row, calls: transaction.calls }),
+            Decision::Write(bytes, result) => match transaction.write(row, bytes, result).await? {
                 Written::Done(done) => return Ok(done),
-                Written::Conflict(there) => {
-                    known = there.map_or(Known::Nothing, |row| Known::Read(Some(row)));
-                    rests.rest(rest_of(work.calls)).await;
+                Written::Conflict(current) => {
+                    known = current.map_or(KnownRow::Nothing, |row| KnownRow::Read(Some(row)));
+                    backoff.wait(backoff_limit(transaction.calls)).await;
                 }
-                Written::Not => rests.rest(rest_of(work.calls)).await,
-                Written::Open(open) => sent = Some(open),
+                Written::NotDone => backoff.wait(backoff_limit(transaction.calls)).await,
+                Written::Open(unresolved) => sent = Some(unresolved),
             },
         }
     }
-    Err(work.give_up(sent.map(|sent| sent.cause)))
+    Err(transaction.give_up(sent.map(|sent| sent.cause)))
 }
 
 enum Resolved<R> {
     Done(Done<R>),
-    Another(Option<Row>),
-    Open(Sent<R>),
+    OtherRow(Option<Row>),
+    Open(UnresolvedWrite<R>),
 }
 
 enum Written<R> {
     Done(Done<R>),
     Conflict(Option<Row>),
-    Not,
-    Open(Sent<R>),
+    NotDone,
+    Open(UnresolvedWrite<R>),
 }
 
-struct Work<'a> {
+struct Transaction<'a> {
     table: &'a dyn Table,
     key: &'a Key,
     calls: u32,
     /// Why the last call failed; none after a conflict.
     last: Option<Cause>,
     /// A write that may have been applied and replaced since.
-    maybe: Option<Cause>,
+    maybe_applied: Option<Cause>,
 }
 
-impl Work<'_> {
+impl Transaction<'_> {
     /// Reads the row; none if the table does not answer now.
     async fn read(&mut self) -> Result<Option<Option<Row>>, TransactError> {
         self.calls += 1;
@@ -185,59 +185,62 @@ impl Work<'_> {
         self.calls += 1;
         match self.table.cas(self.key, expect.clone(), bytes.clone()).await {
             Ok(tag) => Ok(Written::Done(self.done(bytes, tag, result))),
-            Err(TableError::Conflict(there)) => {
+            Err(TableError::Conflict(current)) => {
                 self.last = None;
-                Ok(Written::Conflict(there))
+                Ok(Written::Conflict(current))
             }
             Err(error) => match error.certainty() {
                 Certainty::Refused => Err(self.refused(error)),
                 Certainty::NotDone => {
                     self.last = Some(Cause::new(error.to_string()));
-                    Ok(Written::Not)
+                    Ok(Written::NotDone)
                 }
                 Certainty::Unknown => {
                     let cause = Cause::new(error.to_string());
-                    Ok(Written::Open(Sent { bytes, expect, result, cause }))
+                    Ok(Written::Open(UnresolvedWrite { bytes, expect, result, cause }))
                 }
             },
         }
     }
 
     /// Checks whether a write was applied, and sends it again if not.
-    async fn resolve<R>(&mut self, mut open: Sent<R>) -> Result<Resolved<R>, TransactError> {
+    async fn resolve<R>(
+        &mut self,
+        mut unresolved: UnresolvedWrite<R>,
+    ) -> Result<Resolved<R>, TransactError> {
         self.calls += 1;
         let row = match self.table.read(self.key).await {
             Ok(row) => row,
             Err(error) => {
                 // Even if the read is refused, the outcome of the write stays unknown.
-                open.cause = Cause::new(format!("{}; and then {error}", open.cause));
+                unresolved.cause = Cause::new(format!("{}; and then {error}", unresolved.cause));
                 if error.certainty() == Certainty::Refused {
-                    return Err(self.unknown(open.cause));
+                    return Err(self.unknown(unresolved.cause));
                 }
-                return Ok(Resolved::Open(open));
+                return Ok(Resolved::Open(unresolved));
             }
         };
         if let Some(row) = &row
-            && row.bytes == open.bytes
+            && row.bytes == unresolved.bytes
         {
-            let done = self.done(open.bytes, row.tag.clone(), open.result);
+            let done = self.done(unresolved.bytes, row.tag.clone(), unresolved.result);
             return Ok(Resolved::Done(done));
         }
-        let is_as_before = open.expect.is_met(row.as_ref());
+        let is_as_before = unresolved.expect.is_met(row.as_ref());
         if !is_as_before {
             // This write can no longer be applied, but it may have been, and replaced since.
-            self.maybe = Some(open.cause);
-            return Ok(Resolved::Another(row));
+            self.maybe_applied = Some(unresolved.cause);
+            return Ok(Resolved::OtherRow(row));
         }
         self.calls += 1;
-        match self.table.cas(self.key, open.expect.clone(), open.bytes.clone()).await {
-            Ok(tag) => Ok(Resolved::Done(self.done(open.bytes, tag, open.result))),
+        match self.table.cas(self.key, unresolved.expect.clone(), unresolved.bytes.clone()).await {
+            Ok(tag) => Ok(Resolved::Done(self.done(unresolved.bytes, tag, unresolved.result))),
             // The first write may have been applied just now: read again, as after any other result
             // of the second.
-            Err(TableError::Conflict(_)) => Ok(Resolved::Open(open)),
+            Err(TableError::Conflict(_)) => Ok(Resolved::Open(unresolved)),
             Err(error) => {
-                open.cause = Cause::new(format!("{}; and then {error}", open.cause));
-                Ok(Resolved::Open(open))
+                unresolved.cause = Cause::new(format!("{}; and then {error}", unresolved.cause));
+                Ok(Resolved::Open(unresolved))
             }
         }
     }
@@ -247,7 +250,7 @@ impl Work<'_> {
     }
 
     fn refused(&self, source: TableError) -> TransactError {
-        match &self.maybe {
+        match &self.maybe_applied {
             Some(cause) => self.unknown(cause.clone()),
             None => TransactError::Refused { key: self.key.clone(), source },
         }
@@ -257,9 +260,9 @@ impl Work<'_> {
         TransactError::Unknown { key: self.key.clone(), cause }
     }
 
-    fn give_up(self, open: Option<Cause>) -> TransactError {
+    fn give_up(self, unresolved: Option<Cause>) -> TransactError {
         let key = self.key.clone();
-        match (open.or(self.maybe), self.last) {
+        match (unresolved.or(self.maybe_applied), self.last) {
             (Some(cause), _) => TransactError::Unknown { key, cause },
             (None, Some(cause)) => TransactError::Unavailable { key, cause },
             (None, None) => TransactError::Contended { key, tries: self.calls },
@@ -268,8 +271,8 @@ impl Work<'_> {
 }
 
 /// Returns the maximum backoff after this many calls.
-fn rest_of(calls: u32) -> Duration {
-    REST_MIN.saturating_mul(1 << calls.min(16)).min(REST_MAX)
+fn backoff_limit(calls: u32) -> Duration {
+    BACKOFF_MIN.saturating_mul(1 << calls.min(16)).min(BACKOFF_MAX)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_sites::{
-    DirectoryStep, DirectoryTable, Entropy, Expect, Key, Obstacle, Table, TableError,
+    DirectoryStep, DirectoryTable, Entropy, Expect, FaultHook, Key, Table, TableError,
 };
 use fulgurite_units::Seed;
 use futures::TryStreamExt as _;
@@ -100,7 +100,7 @@ async fn count(folder: &Path) {
 /// Writes rows forever and prints each acknowledged one; dies before a step of the second write.
 async fn be_killed(folder: &Path, step: usize) {
     let passed = AtomicU64::new(0);
-    let obstacle = Obstacle::new(move |at| {
+    let fault_hook = FaultHook::new(move |at| {
         if DirectoryStep::ALL.get(step) == Some(&at) && passed.fetch_add(1, Ordering::SeqCst) == 1 {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
                 .unwrap();
@@ -108,7 +108,7 @@ async fn be_killed(folder: &Path, step: usize) {
         Ok(())
     });
     let table = DirectoryTable::open(folder, true, entropy(u64::from(std::process::id()))).unwrap();
-    let table = table.with_obstacle(obstacle);
+    let table = table.with_fault_hook(fault_hook);
     let row = table.read(&key()).await.unwrap();
     let mut number = row.as_ref().map_or(0, |row| number_of(&row.bytes));
     let mut expect = row.map_or(Expect::Absent, |row| Expect::Is(row.tag));

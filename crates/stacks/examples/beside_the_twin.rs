@@ -36,7 +36,7 @@ const OVER_S: f64 = 60.0;
 const GROUPS: f64 = 48.0;
 
 /// Command-line arguments.
-struct Asked {
+struct Arguments {
     folder: Option<PathBuf>,
     reads: Vec<usize>,
     scale: f64,
@@ -91,29 +91,30 @@ impl Means {
 }
 
 fn main() -> ExitCode {
-    let asked = asked();
-    let made = asked.folder.is_none().then(|| tempfile::tempdir().unwrap());
-    let folder = asked.folder.clone().or_else(|| Some(made.as_ref()?.path().to_owned())).unwrap();
-    let rack = live::LiveRack::new(folder, asked.stripes, asked.scale);
+    let arguments = arguments();
+    let made = arguments.folder.is_none().then(|| tempfile::tempdir().unwrap());
+    let folder =
+        arguments.folder.clone().or_else(|| Some(made.as_ref()?.path().to_owned())).unwrap();
+    let rack = live::LiveRack::new(folder, arguments.stripes, arguments.scale);
     rack.fill();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     println!(
         "{processors} processors, load {}; scale {}, {} stripes for 1 GB; {} rounds, {} seeds",
         load.split(' ').next().unwrap_or("unknown"),
-        asked.scale,
-        asked.stripes,
-        asked.rounds,
-        asked.seeds
+        arguments.scale,
+        arguments.stripes,
+        arguments.rounds,
+        arguments.seeds
     );
     println!("{:<8}{:<22}{:>12}{:>12}{:>10}", "reads", "mean", "live", "twin", "differs");
     let mut worst: f64 = 0.0;
-    for &reads in &asked.reads {
+    for &reads in &arguments.reads {
         let burst = burst(reads);
-        let rounds: Vec<_> = (1..=asked.rounds).map(|seed| rack.serve(&burst, seed)).collect();
+        let rounds: Vec<_> = (1..=arguments.rounds).map(|seed| rack.serve(&burst, seed)).collect();
         let live = Means::of(&rounds.iter().map(|(live, _)| *live).collect::<Vec<_>>());
         let alone_s = rounds.iter().map(|(_, alone)| alone).sum::<f64>() / rounds.len() as f64;
-        let twin = twin::means(&burst, asked.seeds);
+        let twin = twin::means(&burst, arguments.seeds);
         for ((name, live), twin) in Means::NAMES.into_iter().zip(live.all()).zip(twin.all()) {
             let differs = (live / twin - 1.0) * 100.0;
             worst = worst.max(differs.abs());
@@ -122,7 +123,7 @@ fn main() -> ExitCode {
         println!("{:<8}a read by itself, live: {alone_s:.3} s", "");
     }
     println!("the most that any differs: {worst:.1} %");
-    ExitCode::from(u8::from(worst > asked.within))
+    ExitCode::from(u8::from(worst > arguments.within))
 }
 
 /// Draws `reads` reads, uniformly distributed over the period and the groups. The same count always
@@ -141,8 +142,8 @@ fn burst(reads: usize) -> Vec<Come> {
     burst
 }
 
-fn asked() -> Asked {
-    let mut asked = Asked {
+fn arguments() -> Arguments {
+    let mut arguments = Arguments {
         folder: None,
         reads: vec![15, 60, 240],
         scale: 0.1,
@@ -155,18 +156,18 @@ fn asked() -> Asked {
     while let Some(word) = words.next() {
         let value = words.next().unwrap_or_default();
         match word.as_str() {
-            "--folder" => asked.folder = Some(value.into()),
-            "--reads" => asked.reads = value.split(',').map(|of| of.parse().unwrap()).collect(),
-            "--scale" => asked.scale = value.parse().unwrap(),
-            "--stripes" => asked.stripes = value.parse().unwrap(),
-            "--seeds" => asked.seeds = value.parse().unwrap(),
-            "--rounds" => asked.rounds = value.parse().unwrap(),
-            "--within" => asked.within = value.parse().unwrap(),
+            "--folder" => arguments.folder = Some(value.into()),
+            "--reads" => arguments.reads = value.split(',').map(|of| of.parse().unwrap()).collect(),
+            "--scale" => arguments.scale = value.parse().unwrap(),
+            "--stripes" => arguments.stripes = value.parse().unwrap(),
+            "--seeds" => arguments.seeds = value.parse().unwrap(),
+            "--rounds" => arguments.rounds = value.parse().unwrap(),
+            "--within" => arguments.within = value.parse().unwrap(),
             other => unreachable!(
                 "{other} is none of --folder, --reads, --scale, --stripes, --rounds, --seeds, \
                  --within"
             ),
         }
     }
-    asked
+    arguments
 }

@@ -18,7 +18,7 @@ use crate::{Entropy, RackOptions, Result, ScrubPolicy, StacksError};
 /// # Errors
 /// When this program cannot parse the preset, which a test would have found.
 pub fn shape() -> Result<Shape> {
-    presets::shape("laptop").map_err(|error| StacksError::Invalid { what: error.to_string() })
+    presets::shape("laptop").map_err(|error| StacksError::Invalid { detail: error.to_string() })
 }
 
 /// Returns options for a rack in `folder`: its index in `rack`, the disk of each place in

@@ -9,6 +9,6 @@ mod reader;
 mod rebuild;
 mod writer;
 
-pub use reader::{BlobReader, Expected, How, Located};
+pub use reader::{BlobReader, Expected, Located, ReadMode};
 pub use rebuild::rebuild;
 pub use writer::{BlobWriter, Written};

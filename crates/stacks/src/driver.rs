@@ -12,10 +12,10 @@
 //! The driver knows what the controller cannot: which disk is in a place, what caused a spin-up,
 //! and who waits for what.
 
-mod looping;
+mod event_loop;
 mod snapshot;
 mod stages;
-mod watch;
+mod subscribers;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -29,13 +29,13 @@ use tokio::sync::oneshot;
 
 pub(crate) use fulgurite_rack::OpKind as Kind;
 pub use snapshot::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Snapshot};
-pub use watch::Seen;
+pub use subscribers::Seen;
 
-use self::looping::Loop;
-use self::watch::Watcher;
+use self::event_loop::Loop;
+use self::subscribers::Subscriber;
 use crate::limits::DRIVER_INBOX_MAX;
 use crate::scrub::Scrubs;
-use crate::work::{Group, Shop};
+use crate::work::{DiskContext, Group};
 use crate::{Result, StacksError};
 
 /// Runs with the disks of a group while they spin, or with the error why they do not.
@@ -87,13 +87,13 @@ enum Message {
     /// A group was fully verified at this time, or, if none, is to be verified.
     Verified(GroupId, Option<u64>),
     Snapshot(oneshot::Sender<Snapshot>),
-    Wakes(oneshot::Sender<Vec<Wake>>),
+    SpinUps(oneshot::Sender<Vec<Wake>>),
     /// Adds a subscriber to the controller's events and commands.
-    Watch(Watcher),
+    Watch(Subscriber),
     /// The disks in standby were polled.
-    Looked(Vec<(PlaceId, Observed)>),
+    Polled(Vec<(PlaceId, Observed)>),
     /// A manual clock was advanced.
-    Turned,
+    ClockAdvanced,
     Stop,
 }
 
@@ -102,7 +102,7 @@ enum Message {
 pub(crate) struct Parts {
     pub(crate) rack: Rack,
     pub(crate) assignment: Assignment,
-    pub(crate) shop: Arc<Shop>,
+    pub(crate) ctx: Arc<DiskContext>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) ledger: LedgerFile,
     pub(crate) clock: Clock,
@@ -112,16 +112,16 @@ pub(crate) struct Parts {
 }
 
 /// Counts as one until it is dropped.
-struct Counted(Arc<AtomicUsize>);
+struct CountGuard(Arc<AtomicUsize>);
 
-impl Counted {
+impl CountGuard {
     fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(count))
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -134,7 +134,7 @@ pub(crate) struct Driver {
     /// Reads that were submitted and are not done.
     reads: Arc<AtomicUsize>,
     /// Set when the handle is dropped.
-    is_left: Arc<AtomicBool>,
+    is_dropped: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -145,17 +145,17 @@ impl Driver {
     /// When the thread cannot be started.
     pub(crate) fn start(parts: Parts) -> Result<Self> {
         let (inbox, messages) = sync_channel(DRIVER_INBOX_MAX);
-        let turned = inbox.clone();
+        let waker = inbox.clone();
         // A full inbox is fine: the loop checks the clock after each message.
-        parts.clock.listen(move || drop(turned.try_send(Message::Turned)));
-        let is_left = Arc::<AtomicBool>::default();
-        let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_left));
+        parts.clock.listen(move || drop(waker.try_send(Message::ClockAdvanced)));
+        let is_dropped = Arc::<AtomicBool>::default();
+        let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_dropped));
         let thread = std::thread::Builder::new()
             .name("rack".to_owned())
             .spawn(move || driver.run(&messages))
-            .map_err(|error| StacksError::Internal { what: format!("no thread: {error}") })?;
+            .map_err(|error| StacksError::Internal { detail: format!("no thread: {error}") })?;
         let reads = Arc::default();
-        Ok(Self { inbox, reads, is_left, thread: Mutex::new(Some(thread)) })
+        Ok(Self { inbox, reads, is_dropped, thread: Mutex::new(Some(thread)) })
     }
 
     /// Submits a task to run when its group spins. Its work is called once, with an error if it
@@ -165,7 +165,7 @@ impl Driver {
     /// [`StacksError::Busy`] when the inbox is full; then its work is not called.
     pub(crate) fn submit(&self, mut task: Task) -> Result<()> {
         if task.kind == Kind::Read {
-            let (counted, work) = (Counted::new(&self.reads), task.work);
+            let (counted, work) = (CountGuard::new(&self.reads), task.work);
             task.work = Box::new(move |ready| {
                 work(ready);
                 drop(counted);
@@ -173,7 +173,7 @@ impl Driver {
         }
         self.inbox.try_send(Message::Submit(task)).map_err(|refused| match refused {
             TrySendError::Full(_) => {
-                StacksError::Busy { what: "too much is asked for at once".to_owned() }
+                StacksError::Busy { detail: "too much is asked for at once".to_owned() }
             }
             TrySendError::Disconnected(_) => StacksError::Stopping,
         })
@@ -190,7 +190,7 @@ impl Driver {
     /// When it is stopping.
     pub(crate) async fn snapshot(&self) -> Result<Snapshot> {
         let (send, snapshot) = oneshot::channel();
-        self.tell(Message::Snapshot(send))?;
+        self.send(Message::Snapshot(send))?;
         snapshot.await.map_err(|_| StacksError::Stopping)
     }
 
@@ -198,18 +198,18 @@ impl Driver {
     ///
     /// # Errors
     /// When it is stopping.
-    pub(crate) async fn wakes(&self) -> Result<Vec<Wake>> {
-        let (send, wakes) = oneshot::channel();
-        self.tell(Message::Wakes(send))?;
-        wakes.await.map_err(|_| StacksError::Stopping)
+    pub(crate) async fn spin_ups(&self) -> Result<Vec<Wake>> {
+        let (send, spin_ups) = oneshot::channel();
+        self.send(Message::SpinUps(send))?;
+        spin_ups.await.map_err(|_| StacksError::Stopping)
     }
 
     /// Adds a subscriber, which is called with everything from here on until it returns false.
     ///
     /// # Errors
     /// When it is stopping.
-    pub(crate) fn watch(&self, watcher: Watcher) -> Result<()> {
-        self.tell(Message::Watch(watcher))
+    pub(crate) fn watch(&self, subscriber: Subscriber) -> Result<()> {
+        self.send(Message::Watch(subscriber))
     }
 
     /// Reports that a disk was given up.
@@ -217,7 +217,7 @@ impl Driver {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn give_up(&self, place: PlaceId) -> Result<()> {
-        self.tell(Message::GiveUp(place))
+        self.send(Message::GiveUp(place))
     }
 
     /// Reports that a group was fully verified at this time, or, if none, has it verified without
@@ -226,7 +226,7 @@ impl Driver {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn verified(&self, group: GroupId, now_ms: Option<u64>) -> Result<()> {
-        self.tell(Message::Verified(group, now_ms))
+        self.send(Message::Verified(group, now_ms))
     }
 
     /// Reports that another disk is in a place.
@@ -234,10 +234,10 @@ impl Driver {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn replaced(&self, place: PlaceId) -> Result<()> {
-        self.tell(Message::Replaced(place))
+        self.send(Message::Replaced(place))
     }
 
-    fn tell(&self, message: Message) -> Result<()> {
+    fn send(&self, message: Message) -> Result<()> {
         self.inbox.send(message).map_err(|_| StacksError::Stopping)
     }
 
@@ -245,7 +245,7 @@ impl Driver {
     /// are spun down.
     pub(crate) fn stop(&self) {
         // The thread may be gone already.
-        let _ = self.tell(Message::Stop);
+        let _ = self.send(Message::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
         // A task may hold the last handle, and a thread cannot join itself.
@@ -258,8 +258,8 @@ impl Driver {
 impl Drop for Driver {
     /// Does not block: the last handle may be dropped by a task or by the driver's own thread.
     fn drop(&mut self) {
-        self.is_left.store(true, Ordering::Release);
+        self.is_dropped.store(true, Ordering::Release);
         // A full inbox is fine: the loop checks the flag after each message.
-        drop(self.inbox.try_send(Message::Turned));
+        drop(self.inbox.try_send(Message::ClockAdvanced));
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use fulgurite_catalog::CatalogError;
 use fulgurite_codes::CodeError;
 use fulgurite_disks::DisksError;
-use fulgurite_keyed::{Failure, Sort};
+use fulgurite_keyed::{ObjectStoreError, ObjectStoreErrorKind};
 use fulgurite_units::{BlobId, ErrorKind};
 
 use crate::Fault;
@@ -32,8 +32,8 @@ impl std::fmt::Display for LostStack {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
 pub enum StacksError {
-    #[error("{what}")]
-    Invalid { what: String },
+    #[error("{detail}")]
+    Invalid { detail: String },
     /// The rack's making was cut short; no disk belongs to it yet.
     #[error(
         "the index of the rack in {folder:?} is of no rack, it was never made whole: \
@@ -46,8 +46,8 @@ pub enum StacksError {
         list(lost)
     )]
     TooFewStacks { blob: BlobId, group: String, have: usize, need: usize, lost: Vec<LostStack> },
-    #[error("blob {blob} of {group} is damaged: {what}")]
-    Corrupt { blob: BlobId, group: String, what: String },
+    #[error("blob {blob} of {group} is damaged: {detail}")]
+    Corrupt { blob: BlobId, group: String, detail: String },
     #[error(transparent)]
     Code(#[from] CodeError),
     #[error("there is nothing under {key:?}")]
@@ -56,24 +56,24 @@ pub enum StacksError {
     Exists { key: String },
     #[error("what is under {key:?} is not what was expected")]
     Changed { key: String },
-    #[error("the rack's index is damaged: {what}")]
-    Index { what: String },
+    #[error("the rack's index is damaged: {detail}")]
+    Index { detail: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     #[error(transparent)]
     Disks(#[from] DisksError),
-    #[error("{what}")]
-    WrongDisk { what: String },
+    #[error("{detail}")]
+    WrongDisk { detail: String },
     #[error(transparent)]
     Rack(#[from] fulgurite_rack::Error),
-    #[error("rack is busy: {what}")]
-    Busy { what: String },
+    #[error("rack is busy: {detail}")]
+    Busy { detail: String },
     #[error("rack is stopping")]
     Stopping,
-    #[error("internal error: {what}")]
-    Internal { what: String },
-    #[error("rack is full: {what}")]
-    Full { what: String },
+    #[error("internal error: {detail}")]
+    Internal { detail: String },
+    #[error("rack is full: {detail}")]
+    Full { detail: String },
     #[error("cannot {action} \"{path}\"")]
     Io { action: &'static str, path: String, source: std::io::Error },
 }
@@ -81,14 +81,14 @@ pub enum StacksError {
 /// The result of an operation on blobs.
 pub type Result<T, E = StacksError> = std::result::Result<T, E>;
 
-impl Failure for StacksError {
+impl ObjectStoreError for StacksError {
     const STORE: &'static str = "Rack";
 
-    fn sort(&self) -> Sort {
+    fn error_kind(&self) -> ObjectStoreErrorKind {
         match self {
-            Self::NotFound { .. } => Sort::NotFound,
-            Self::Exists { .. } => Sort::Exists,
-            Self::Changed { .. } => Sort::Changed,
+            Self::NotFound { .. } => ObjectStoreErrorKind::NotFound,
+            Self::Exists { .. } => ObjectStoreErrorKind::Exists,
+            Self::Changed { .. } => ObjectStoreErrorKind::Changed,
             Self::Invalid { .. }
             | Self::Unmade { .. }
             | Self::TooFewStacks { .. }
@@ -103,7 +103,7 @@ impl Failure for StacksError {
             | Self::Internal { .. }
             | Self::Full { .. }
             | Self::Io { .. }
-            | Self::Stopping => Sort::Other,
+            | Self::Stopping => ObjectStoreErrorKind::Other,
         }
     }
 
@@ -179,7 +179,7 @@ impl StacksError {
         move |source| {
             use std::io::ErrorKind::{QuotaExceeded, StorageFull};
             if matches!(source.kind(), StorageFull | QuotaExceeded) {
-                return Self::Full { what: format!("no space left to {action} \"{path}\"") };
+                return Self::Full { detail: format!("no space left to {action} \"{path}\"") };
             }
             Self::Io { action, path, source }
         }

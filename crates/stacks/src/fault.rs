@@ -10,21 +10,21 @@ pub enum Fault {
     /// Its disk cannot be read now: it is away, failed or not spun up.
     OutOfReach {
         /// Why.
-        why: String,
+        reason: String,
     },
     /// No fault: its disk was left spun down, since others are enough.
     Asleep,
     /// The process or the system is out of file handles or memory; the stack is not at fault.
     Exhausted {
         /// The system's error message.
-        what: String,
+        detail: String,
     },
     /// There is no such file.
     Missing,
     /// The file cannot be read or written.
     Io {
         /// The system's error message.
-        what: String,
+        detail: String,
     },
     /// It does not begin like a stack.
     NoStack,
@@ -45,12 +45,12 @@ pub enum Fault {
     /// It is another stack than the one that belongs here.
     Stranger {
         /// What it is.
-        what: String,
+        detail: String,
     },
     /// Bytes differ from what was written.
     Damaged {
         /// Which bytes.
-        what: String,
+        detail: String,
     },
 }
 
@@ -80,7 +80,7 @@ impl Fault {
     /// Whether the file is intact but not the one that belongs here: it may be another rack's only
     /// copy, so it is never overwritten.
     #[must_use]
-    pub const fn is_somebodys(&self) -> bool {
+    pub const fn is_foreign(&self) -> bool {
         match self {
             Self::Stranger { .. } | Self::Newer { .. } => true,
             Self::OutOfReach { .. }
@@ -97,15 +97,15 @@ impl Fault {
 
     /// Maps an I/O error of a file to a fault.
     #[must_use]
-    pub fn of(error: &io::Error) -> Self {
+    pub fn from_io_error(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound {
             return Self::Missing;
         }
-        let what = error.to_string();
+        let detail = error.to_string();
         if fulgurite_disks::is_exhausted(error) {
-            Self::Exhausted { what }
+            Self::Exhausted { detail }
         } else {
-            Self::Io { what }
+            Self::Io { detail }
         }
     }
 }
@@ -113,18 +113,18 @@ impl Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::OutOfReach { why } => write!(f, "out of reach ({why})"),
+            Self::OutOfReach { reason } => write!(f, "out of reach ({reason})"),
             Self::Asleep => write!(f, "asleep"),
             Self::Missing => write!(f, "missing"),
-            Self::Exhausted { what } | Self::Io { what } => write!(f, "{what}"),
+            Self::Exhausted { detail } | Self::Io { detail } => write!(f, "{detail}"),
             Self::NoStack => write!(f, "no stack"),
             Self::Newer { version } => {
                 write!(f, "version {version}, which this program does not know")
             }
             Self::Unfinished => write!(f, "never finished, or without its end"),
             Self::Cut { have, need } => write!(f, "{have} bytes long instead of {need}"),
-            Self::Stranger { what } => write!(f, "in its place is {what}"),
-            Self::Damaged { what } => write!(f, "damaged: {what}"),
+            Self::Stranger { detail } => write!(f, "in its place is {detail}"),
+            Self::Damaged { detail } => write!(f, "damaged: {detail}"),
         }
     }
 }

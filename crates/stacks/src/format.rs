@@ -49,11 +49,11 @@ impl Coding {
     pub fn new(information: u8, redundancy: u8) -> Result<Self> {
         let both = usize::from(information) + usize::from(redundancy);
         if information == 0 || redundancy == 0 || both > CODING_STACKS_MAX {
-            let what = format!(
+            let detail = format!(
                 "a blob cannot lie in {information} + {redundancy} stacks: each is at least 1, and \
                  both are at most {CODING_STACKS_MAX}"
             );
-            return Err(StacksError::Invalid { what });
+            return Err(StacksError::Invalid { detail });
         }
         Ok(Self { information, redundancy })
     }
@@ -105,21 +105,21 @@ impl Stripes {
 
     /// User bytes of each stripe but the last.
     #[must_use]
-    pub fn whole_bytes(self) -> u64 {
+    pub fn full_stripe_bytes(self) -> u64 {
         u64::from(self.coding.information) * bytes(FRAGMENT_BYTES)
     }
 
     /// Number of stripes; none for an empty blob.
     #[must_use]
     pub fn count(self) -> u64 {
-        self.length.div_ceil(self.whole_bytes())
+        self.length.div_ceil(self.full_stripe_bytes())
     }
 
     /// Returns the user bytes of stripe `stripe`; zero beyond the last.
     #[must_use]
     pub fn data_bytes(self, stripe: u64) -> usize {
-        let before = stripe.saturating_mul(self.whole_bytes());
-        let here = self.length.saturating_sub(before).min(self.whole_bytes());
+        let before = stripe.saturating_mul(self.full_stripe_bytes());
+        let here = self.length.saturating_sub(before).min(self.full_stripe_bytes());
         usize::try_from(here).unwrap_or(usize::MAX)
     }
 
@@ -188,11 +188,11 @@ impl Header {
     /// [`StacksError::Invalid`] when the entry is too long.
     pub fn encode(&self) -> Result<Vec<u8>> {
         if self.entry.len() > ENTRY_BYTES_MAX {
-            let what = format!(
+            let detail = format!(
                 "an entry of {} bytes is too long for a stack: {ENTRY_BYTES_MAX} are allowed",
                 self.entry.len()
             );
-            return Err(StacksError::Invalid { what });
+            return Err(StacksError::Invalid { detail });
         }
         let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
         let mut bytes = Vec::with_capacity(self.bytes());
@@ -230,7 +230,7 @@ impl Header {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let longest = (HEADER_FIXED + ENTRY_BYTES_MAX + SUM_BYTES).next_multiple_of(HEADER_ALIGN);
         if length == 0 || length > longest || !length.is_multiple_of(HEADER_ALIGN) {
-            return Err(Fault::Damaged { what: format!("a header of {length} bytes") });
+            return Err(Fault::Damaged { detail: format!("a header of {length} bytes") });
         }
         Ok(length)
     }
@@ -240,7 +240,7 @@ impl Header {
     /// # Errors
     /// The fault.
     pub fn parse(header: &[u8]) -> std::result::Result<Self, Fault> {
-        let damaged = |what: &str| Fault::Damaged { what: what.to_owned() };
+        let damaged = |detail: &str| Fault::Damaged { detail: detail.to_owned() };
         let length = Self::length(header)?;
         let checked = header.split_last_chunk::<SUM_BYTES>();
         let (body, expected) = checked.ok_or_else(|| damaged("a cut header"))?;
@@ -308,7 +308,7 @@ impl Trailer {
         let [index, ..] = fields.array::<8>()?;
         let (length, sequence, of_blob) = (fields.u64()?, fields.u64()?, fields.u64()?);
         if sum(&[&trailer[..TRAILER_BYTES - SUM_BYTES]]) != fields.u64()? {
-            return Err(Fault::Damaged { what: "the trailer's sum".to_owned() });
+            return Err(Fault::Damaged { detail: "the trailer's sum".to_owned() });
         }
         Ok(Self { blob, index, length: ByteCount::new(length), sequence, sum: of_blob })
     }

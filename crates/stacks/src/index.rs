@@ -27,12 +27,12 @@ use fulgurite_catalog::{
     Committer, Direction, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView, Space, Transaction,
 };
 use fulgurite_disks::{GroupId, PlaceId};
-use fulgurite_keyed::Failure as _;
-pub use fulgurite_keyed::{From, Mode};
+use fulgurite_keyed::ObjectStoreError as _;
+pub use fulgurite_keyed::{Cursor, Mode};
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 
 use rows::{
-    BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SCRUB, SPACES, STARTS, UNWANTED, UnwantedRow,
+    BLOBS, DISKS, INTENTS, IntentRow, OBJECTS, RACK, SCRUB, SPACES, STARTS, UNWANTED, UnwantedRow,
 };
 pub use rows::{BlobRow, Content, DiskRow, ObjectRow, RackRow, RoomRow, ScrubRow, TotalsRow};
 use totals::change_totals;
@@ -54,7 +54,7 @@ pub struct Object {
 
 /// A blob to be committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct PendingBlob {
     /// The blob.
     pub blob: BlobId,
     /// The group that it lies in.
@@ -97,14 +97,14 @@ impl Index {
     /// When the store cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
         let store = FjallStore::open(path, &SPACES, &FjallConfig::default())?;
-        Self::over(Arc::new(store))
+        Self::with_store(Arc::new(store))
     }
 
     /// Creates an index over a store that has its spaces.
     ///
     /// # Errors
     /// When its committer cannot be started.
-    pub fn over(store: Arc<dyn KeyValue>) -> Result<Self> {
+    pub fn with_store(store: Arc<dyn KeyValue>) -> Result<Self> {
         let committer = Committer::start(Arc::clone(&store))?;
         Ok(Self { store, committer, clock: None })
     }
@@ -138,7 +138,7 @@ impl Index {
     pub fn claim(&self, rack: RackId, coding: Coding) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
             if let Some(found) = row::get::<RackRow>(tx, RACK, RACK_KEY)? {
-                return found.is(rack, coding);
+                return found.check_matches(rack, coding);
             }
             let row = RackRow::new(rack, coding);
             Ok(row::put(tx, RACK, RACK_KEY.to_vec(), &row)?)
@@ -153,11 +153,11 @@ impl Index {
     pub fn claim_empty(&self, was: RackId, rack: RackId, coding: Coding) -> Result<()> {
         let any = |space| rows_exist(&*self.store, space);
         if any(DISKS)? || any(OBJECTS)? || any(BLOBS)? {
-            let what = format!(
+            let detail = format!(
                 "the index is that of rack {was}, and knows disks or objects of it: it is not made \
                  one of rack {rack}"
             );
-            return Err(StacksError::Invalid { what });
+            return Err(StacksError::Invalid { detail });
         }
         let row = RackRow::new(rack, coding);
         self.committer.commit_blocking(move |tx| Ok(row::put(tx, RACK, RACK_KEY.to_vec(), &row)?))
@@ -176,12 +176,12 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn objects(&self, prefix: &str, from: &From) -> Result<Vec<(String, ObjectRow)>> {
+    pub fn objects(&self, prefix: &str, from: &Cursor) -> Result<Vec<(String, ObjectRow)>> {
         let range = KeyRange::prefix(prefix.as_bytes());
         let range = match from {
-            From::Start => range,
-            From::After(key) => range.after(key.as_bytes()),
-            From::AtOrAfter(key) => range.at_or_after(key),
+            Cursor::Start => range,
+            Cursor::After(key) => range.after(key.as_bytes()),
+            Cursor::AtOrAfter(key) => range.at_or_after(key),
         };
         let rows = rows_in(&*self.store, OBJECTS, &range, INDEX_PAGE_MAX)?;
         rows.into_iter().map(|(key, row)| Ok((text(key)?, row))).collect()
@@ -266,7 +266,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn scrubbed(
+    pub fn record_scrub(
         &self,
         group: GroupId,
         after: Option<BlobId>,
@@ -289,7 +289,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn ask_to_scrub(&self, group: GroupId, is_asked: bool) -> Result<()> {
+    pub fn request_scrub(&self, group: GroupId, is_asked: bool) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
             let mut row: ScrubRow = row::get(tx, SCRUB, &group_key(group))?.unwrap_or_default();
             if is_asked {
@@ -343,8 +343,8 @@ impl Index {
         let floor = self.floor();
         self.committer.commit_blocking(move |tx| {
             let sequence = next_sequence(tx, floor)?;
-            let row = BegunRow::new(group, &stacks);
-            row::put(tx, BEGUN, begun_key(blob, sequence), &row)?;
+            let row = IntentRow::new(group, &stacks);
+            row::put(tx, INTENTS, intent_key(blob, sequence), &row)?;
             Ok(sequence)
         })
     }
@@ -353,7 +353,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn begin_more(
+    pub fn extend_intent(
         &self,
         group: GroupId,
         blob: BlobId,
@@ -361,7 +361,7 @@ impl Index {
         stacks: Vec<(u8, PlaceId)>,
     ) -> Result<()> {
         let blob = (group, blob, sequence);
-        self.committer.commit_blocking(move |tx| add_begun(tx, blob, &stacks))
+        self.committer.commit_blocking(move |tx| add_intent(tx, blob, &stacks))
     }
 
     /// Commits a blob: its key names it from now on. What the key named before becomes unwanted; if
@@ -370,12 +370,12 @@ impl Index {
     /// # Errors
     /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says; the blob is unwanted
     /// then.
-    pub fn commit(&self, object: Object, whole: Whole, mode: Mode) -> Result<()> {
+    pub fn commit(&self, object: Object, pending: PendingBlob, mode: Mode) -> Result<()> {
         let refused = self.committer.commit_blocking(move |tx| {
-            let Whole { blob, group, row } = whole;
+            let PendingBlob { blob, group, row } = pending;
             let sequence = row.sequence;
             let (length, content) = (row.length, Content::Blob { group: group.get(), blob });
-            end_begun(tx, (group, blob, sequence), &row)?;
+            end_intent(tx, (group, blob, sequence), &row)?;
             put_blob(tx, group, blob, &row)?;
             let object = (object, length);
             match put_blob_object(tx, object, content, sequence, mode) {
@@ -397,10 +397,10 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn give_up(&self, blob: BlobId, sequence: u64) -> Result<()> {
+    pub fn abandon_intent(&self, blob: BlobId, sequence: u64) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
             let now = next_sequence(tx, 0)?;
-            abandon(tx, &begun_key(blob, sequence), blob, now)
+            abandon(tx, &intent_key(blob, sequence), blob, now)
         })
     }
 
@@ -408,15 +408,16 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn give_up_all(&self) -> Result<u64> {
+    pub fn abandon_intents(&self) -> Result<u64> {
         let mut count = 0;
         loop {
-            let page = rows_in::<BegunRow>(&*self.store, BEGUN, &KeyRange::all(), INDEX_PAGE_MAX)?;
+            let page =
+                rows_in::<IntentRow>(&*self.store, INTENTS, &KeyRange::all(), INDEX_PAGE_MAX)?;
             if page.is_empty() {
                 return Ok(count);
             }
             for (key, _) in page {
-                let (blob, sequence) = parse_begun_key(&key)?;
+                let (blob, sequence) = parse_intent_key(&key)?;
                 self.committer.commit_blocking(move |tx| abandon(tx, &key, blob, sequence))?;
                 count += 1;
             }
@@ -440,7 +441,7 @@ impl Index {
         self.committer.commit_blocking(move |tx| {
             let key = blob_key(group, blob);
             let Some(mut row) = row::get::<BlobRow>(tx, BLOBS, &key)? else {
-                abandon(tx, &begun_key(blob, sequence), blob, sequence)?;
+                abandon(tx, &intent_key(blob, sequence), blob, sequence)?;
                 return Ok(false);
             };
             // The stacks they replace are garbage-collected along with begun stacks that are not in
@@ -451,8 +452,8 @@ impl Index {
                 let old = old.replace(place.get()).filter(|_| !stay.contains(&index));
                 left.extend(old.map(|old| (index, PlaceId::new(old))));
             }
-            add_begun(tx, (group, blob, sequence), &left)?;
-            end_begun(tx, (group, blob, sequence), &row)?;
+            add_intent(tx, (group, blob, sequence), &left)?;
+            end_intent(tx, (group, blob, sequence), &row)?;
             row::put(tx, BLOBS, key, &row)?;
             Ok(true)
         })
@@ -491,11 +492,11 @@ impl Index {
         let stacks = |row: UnwantedRow| {
             row.stacks.into_iter().map(|(index, place)| (index, PlaceId::new(place))).collect()
         };
-        let of = |(key, row): (Vec<u8>, UnwantedRow)| {
+        let to_unwanted = |(key, row): (Vec<u8>, UnwantedRow)| {
             let (blob, sequence) = (blob_of(&key)?, sequence_of(&key)?);
             Ok(Unwanted { blob, stacks: stacks(row), sequence, key })
         };
-        rows.into_iter().map(of).collect()
+        rows.into_iter().map(to_unwanted).collect()
     }
 
     /// Whether a blob needs a stack that was listed as unwanted, so that it must stay.
@@ -512,7 +513,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn swept(&self, unwanted: Vec<Unwanted>) -> Result<()> {
+    pub fn collected(&self, unwanted: Vec<Unwanted>) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
             for Unwanted { key, stacks, .. } in unwanted {
                 if stacks.is_empty() {
@@ -531,9 +532,9 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn found(&self, object: Object, whole: Whole) -> Result<bool> {
+    pub fn found(&self, object: Object, pending: PendingBlob) -> Result<bool> {
         self.committer.commit_blocking(move |tx| {
-            let Whole { blob, group, row } = whole;
+            let PendingBlob { blob, group, row } = pending;
             let sequence = row.sequence;
             raise_sequence(tx, sequence)?;
             let before = row::get::<ObjectRow>(tx, OBJECTS, &object_key(&object.key))?;
@@ -564,7 +565,7 @@ fn blob_key(group: GroupId, blob: BlobId) -> Vec<u8> {
     KeyWriter::new().u32(group.get()).fixed(&blob.to_bytes()).finish()
 }
 
-fn begun_key(blob: BlobId, sequence: u64) -> Vec<u8> {
+fn intent_key(blob: BlobId, sequence: u64) -> Vec<u8> {
     KeyWriter::new().fixed(&blob.to_bytes()).u64(sequence).finish()
 }
 
@@ -578,7 +579,9 @@ fn rows_exist(view: &dyn ReadView, space: Space) -> Result<bool> {
 }
 
 fn bad_key() -> StacksError {
-    StacksError::Index { what: "a key of the index is not one that this program writes".to_owned() }
+    StacksError::Index {
+        detail: "a key of the index is not one that this program writes".to_owned(),
+    }
 }
 
 fn text(key: Vec<u8>) -> Result<String> {
@@ -596,7 +599,7 @@ fn place_of(key: &[u8]) -> Result<PlaceId> {
 }
 
 #[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
-fn parse_begun_key(key: &[u8]) -> Result<(BlobId, u64)> {
+fn parse_intent_key(key: &[u8]) -> Result<(BlobId, u64)> {
     let (blob, sequence) = key.split_first_chunk::<16>().ok_or_else(bad_key)?;
     let sequence = u64::from_be_bytes(sequence.try_into().map_err(|_| bad_key())?);
     Ok((BlobId::from_bytes(*blob), sequence))
@@ -710,42 +713,42 @@ fn forget_blob_row(
 }
 
 /// Adds stacks to an intent.
-fn add_begun(
+fn add_intent(
     tx: &mut Transaction<'_>,
     (group, blob, sequence): (GroupId, BlobId, u64),
     stacks: &[(u8, PlaceId)],
 ) -> Result<()> {
-    let key = begun_key(blob, sequence);
-    let mut begun = row::get(tx, BEGUN, &key)?.unwrap_or_else(|| BegunRow::new(group, &[]));
-    begun.stacks.extend(BegunRow::new(group, stacks).stacks);
-    Ok(row::put(tx, BEGUN, key, &begun)?)
+    let key = intent_key(blob, sequence);
+    let mut intent = row::get(tx, INTENTS, &key)?.unwrap_or_else(|| IntentRow::new(group, &[]));
+    intent.stacks.extend(IntentRow::new(group, stacks).stacks);
+    Ok(row::put(tx, INTENTS, key, &intent)?)
 }
 
 /// Ends an intent: its stacks that are not in the blob's row become unwanted.
-fn end_begun(
+fn end_intent(
     tx: &mut Transaction<'_>,
     (group, blob, sequence): (GroupId, BlobId, u64),
     row: &BlobRow,
 ) -> Result<()> {
-    let key = begun_key(blob, sequence);
-    let Some(mut begun) = row::get::<BegunRow>(tx, BEGUN, &key)? else { return Ok(()) };
-    tx.delete(BEGUN, key)?;
-    begun.stacks.retain(|&(index, place)| {
+    let key = intent_key(blob, sequence);
+    let Some(mut intent) = row::get::<IntentRow>(tx, INTENTS, &key)? else { return Ok(()) };
+    tx.delete(INTENTS, key)?;
+    intent.stacks.retain(|&(index, place)| {
         row.places.get(usize::from(index)).copied().flatten() != Some(place)
     });
-    if begun.stacks.is_empty() {
+    if intent.stacks.is_empty() {
         return Ok(());
     }
-    let unwanted = UnwantedRow { stacks: begun.stacks };
+    let unwanted = UnwantedRow { stacks: intent.stacks };
     Ok(row::put(tx, UNWANTED, unwanted_key(group, blob, sequence), &unwanted)?)
 }
 
 /// Abandons the intent under `key`: its stacks become unwanted.
 fn abandon(tx: &mut Transaction<'_>, key: &[u8], blob: BlobId, sequence: u64) -> Result<()> {
-    let Some(begun) = row::get::<BegunRow>(tx, BEGUN, key)? else { return Ok(()) };
-    tx.delete(BEGUN, key.to_vec())?;
-    let unwanted = UnwantedRow { stacks: begun.stacks };
-    let key = unwanted_key(GroupId::new(begun.group), blob, sequence);
+    let Some(intent) = row::get::<IntentRow>(tx, INTENTS, key)? else { return Ok(()) };
+    tx.delete(INTENTS, key.to_vec())?;
+    let unwanted = UnwantedRow { stacks: intent.stacks };
+    let key = unwanted_key(GroupId::new(intent.group), blob, sequence);
     Ok(row::put(tx, UNWANTED, key, &unwanted)?)
 }
 

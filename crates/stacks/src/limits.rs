@@ -27,7 +27,7 @@ pub(crate) const STAGED_PIECE_BYTES: usize = 16 << 20;
 
 /// Approximate number of unwanted rows that one garbage collection handles: other operations of the
 /// group wait no longer than that.
-pub(crate) const SWEEP_ROWS_MAX: usize = 1000;
+pub(crate) const GC_ROWS_MAX: usize = 1000;
 
 /// Stripe buffers that a read keeps for reuse: those queued for a client, and the one the client
 /// holds.
@@ -37,7 +37,7 @@ pub(crate) const BUFFERS_KEPT_MAX: usize = PIPE_STRIPES_MAX + 1;
 pub(crate) const PIPE_STRIPES_MAX: usize = 2;
 
 /// How long a group waits for a slow client before its read is parked.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const CLIENT_STALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Bytes written to a stack before writeback is started.
 pub(crate) const WRITE_BEHIND_BYTES: u64 = 4 << 20;
@@ -47,20 +47,20 @@ pub(crate) const WRITE_BEHIND_BYTES: u64 = 4 << 20;
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
 
 /// Backoff of a failed verification.
-pub(crate) const SCRUB_REST: Duration = Duration::from_secs(3600);
+pub(crate) const SCRUB_BACKOFF: Duration = Duration::from_secs(3600);
 
 /// Retry interval of spin-ups that are held back because the ledger cannot be written. Retrying
 /// spins up nothing.
-pub(crate) const LEDGER_REST: Duration = Duration::from_secs(5);
+pub(crate) const LEDGER_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval at which disks in standby are polled, to detect disks spun up by other programs or
 /// removed.
-pub(crate) const LOOK_PERIOD: Duration = Duration::from_secs(60);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Initial backoff before a wrong disk is checked again; doubled each time, up to a maximum.
-pub(crate) const WRONG_DISK_REST: Duration = Duration::from_secs(60);
+pub(crate) const WRONG_DISK_BACKOFF: Duration = Duration::from_secs(60);
 /// Maximum of that backoff.
-pub(crate) const WRONG_DISK_REST_MAX: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const WRONG_DISK_BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// How often a disk that failed to spin up is probed without a request for it. Transient failures
 /// are over by then, and a dead disk costs no more.
@@ -72,11 +72,11 @@ pub(crate) const REPAIR_BLOBS_MAX: usize = 16;
 
 /// Initial backoff before a read may again trigger the repair of a blob whose repair failed;
 /// doubled each time.
-pub(crate) const MEND_REST: Duration = Duration::from_secs(600);
+pub(crate) const READ_REPAIR_BACKOFF: Duration = Duration::from_secs(600);
 /// Maximum of that backoff.
-pub(crate) const MEND_REST_MAX: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const READ_REPAIR_BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Blobs tracked for repair after reads; more are left to verifications.
-pub(crate) const MENDS_KEPT_MAX: usize = 4096;
+pub(crate) const READ_REPAIRS_MAX: usize = 4096;
 
 /// Unrepaired blobs queued for subscribers between two passes of the driver; those beyond are only
 /// counted.
@@ -85,7 +85,7 @@ pub(crate) const UNMENDED_WAITING_MAX: usize = 1024;
 /// Faults recorded per stack; more are only counted.
 pub(crate) const FAULTS_KEPT_MAX: usize = 4;
 
-const _: () = assert!(MEND_REST.as_nanos() <= MEND_REST_MAX.as_nanos());
-const _: () = assert!(WRONG_DISK_REST.as_nanos() <= WRONG_DISK_REST_MAX.as_nanos());
+const _: () = assert!(READ_REPAIR_BACKOFF.as_nanos() <= READ_REPAIR_BACKOFF_MAX.as_nanos());
+const _: () = assert!(WRONG_DISK_BACKOFF.as_nanos() <= WRONG_DISK_BACKOFF_MAX.as_nanos());
 const _: () = assert!(ENTRY_BYTES_MAX <= u32::MAX as usize);
 const _: () = assert!(CODING_STACKS_MAX <= u8::MAX as usize);

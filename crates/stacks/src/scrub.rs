@@ -22,7 +22,7 @@ use fulgurite_disks::GroupId;
 use fulgurite_units::{BlobId, Duration, UnixTime};
 
 use crate::index::ScrubRow;
-use crate::limits::SCRUB_REST;
+use crate::limits::SCRUB_BACKOFF;
 
 /// How often groups are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) struct Scrubs {
     interval_ms: Option<u64>,
     groups: BTreeMap<GroupId, Known>,
     /// Nothing is due before this time.
-    look_at_ms: u64,
+    check_at_ms: u64,
 }
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ struct Known {
     from_ms: u64,
     row: ScrubRow,
     is_running: bool,
-    rest_until_ms: u64,
+    backoff_until_ms: u64,
 }
 
 impl Scrubs {
@@ -81,11 +81,11 @@ impl Scrubs {
             // New groups start at different ages, so that they are not all due at once.
             let head_start = interval_ms.unwrap_or(0) / 2 * number / count;
             let from_ms = row.whole_ms.unwrap_or_else(|| row.since_ms.saturating_sub(head_start));
-            let known = Known { class, from_ms, row, is_running: false, rest_until_ms: 0 };
+            let known = Known { class, from_ms, row, is_running: false, backoff_until_ms: 0 };
             (group, known)
         };
         let groups = (0..).zip(groups).map(known).collect();
-        Self { interval_ms, groups, look_at_ms: 0 }
+        Self { interval_ms, groups, check_at_ms: 0 }
     }
 
     /// Returns the groups of which a piece is to be verified now, each with the cursor of its
@@ -96,7 +96,7 @@ impl Scrubs {
         spins: impl Fn(GroupId) -> bool,
     ) -> Vec<(GroupId, Option<BlobId>)> {
         let now = now.as_millis();
-        let Some(interval) = self.interval_ms.filter(|_| now >= self.look_at_ms) else {
+        let Some(interval) = self.interval_ms.filter(|_| now >= self.check_at_ms) else {
             return Vec::new();
         };
         let mut busy: BTreeSet<u32> = BTreeSet::new();
@@ -109,9 +109,9 @@ impl Scrubs {
         }
         let mut wanted: Vec<(u64, GroupId)> = Vec::new();
         for (&group, known) in &self.groups {
-            let is_due = known.row.is_asked || now >= known.from_ms + woken_from(interval);
+            let is_due = known.row.is_asked || now >= known.from_ms + spin_up_age(interval);
             let may_ride = now >= known.from_ms + interval / 2 && spins(group);
-            if !known.is_running && known.rest_until_ms <= now && (is_due || may_ride) {
+            if !known.is_running && known.backoff_until_ms <= now && (is_due || may_ride) {
                 wanted.push((known.from_ms, group));
             }
         }
@@ -125,13 +125,13 @@ impl Scrubs {
                 begun.push((group, known.row.after));
             }
         }
-        self.look_at_ms = self.next_look(now, interval);
+        self.check_at_ms = self.next_check(now, interval);
         begun
     }
 
     /// Records how a piece of a group's verification ended.
     pub(crate) fn ended(&mut self, group: GroupId, piece: &Piece, now: UnixTime) {
-        self.look_at_ms = 0;
+        self.check_at_ms = 0;
         let now = now.as_millis();
         let Some(known) = self.groups.get_mut(&group) else { return };
         known.is_running = false;
@@ -139,14 +139,14 @@ impl Scrubs {
             Piece::UpTo(blob) => known.row.after = Some(*blob),
             Piece::Whole => self.verified(group, now),
             Piece::Failed => {
-                known.rest_until_ms = now + SCRUB_REST.as_nanos() / 1_000_000;
+                known.backoff_until_ms = now + SCRUB_BACKOFF.as_nanos() / 1_000_000;
             }
         }
     }
 
     /// Records that a group was fully verified, by whatever request.
     pub(crate) fn verified(&mut self, group: GroupId, now_ms: u64) {
-        self.look_at_ms = 0;
+        self.check_at_ms = 0;
         let Some(known) = self.groups.get_mut(&group) else { return };
         known.from_ms = now_ms;
         known.row.whole_ms = Some(now_ms);
@@ -154,8 +154,8 @@ impl Scrubs {
     }
 
     /// Requests a verification of a group from its beginning without delay.
-    pub(crate) fn ask(&mut self, group: GroupId) {
-        self.look_at_ms = 0;
+    pub(crate) fn request(&mut self, group: GroupId) {
+        self.check_at_ms = 0;
         if let Some(known) = self.groups.get_mut(&group) {
             (known.row.after, known.row.is_asked) = (None, true);
         }
@@ -168,8 +168,8 @@ impl Scrubs {
         let busy: BTreeSet<u32> = running.map(|known| known.class).collect();
         let waits = self.groups.values().filter(|known| !busy.contains(&known.class));
         let at = |known: &Known| {
-            let due = if known.row.is_asked { 0 } else { known.from_ms + woken_from(interval) };
-            due.max(known.rest_until_ms)
+            let due = if known.row.is_asked { 0 } else { known.from_ms + spin_up_age(interval) };
+            due.max(known.backoff_until_ms)
         };
         waits.map(at).min().map(UnixTime::from_millis)
     }
@@ -182,15 +182,15 @@ impl Scrubs {
     }
 
     /// Returns the earliest time at which a group may be due, spinning or not.
-    fn next_look(&self, now: u64, interval: u64) -> u64 {
+    fn next_check(&self, now: u64, interval: u64) -> u64 {
         let ages = self.groups.values().map(|known| known.from_ms + interval / 2);
-        let asked = self.groups.values().any(|known| known.row.is_asked);
-        if asked { now } else { ages.min().unwrap_or(u64::MAX) }
+        let has_request = self.groups.values().any(|known| known.row.is_asked);
+        if has_request { now } else { ages.min().unwrap_or(u64::MAX) }
     }
 }
 
 /// Returns the age at which a group is spun up.
-const fn woken_from(interval: u64) -> u64 {
+const fn spin_up_age(interval: u64) -> u64 {
     interval / 4 * 3
 }
 

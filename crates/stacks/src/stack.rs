@@ -57,21 +57,21 @@ pub trait Sink {
 impl ReadAt for std::fs::File {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Fault> {
         let read = std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset);
-        read.map_err(|error| Fault::of(&error))
+        read.map_err(|error| Fault::from_io_error(&error))
     }
 
     fn bytes(&self) -> Result<u64, Fault> {
-        self.metadata().map(|metadata| metadata.len()).map_err(|error| Fault::of(&error))
+        self.metadata().map(|metadata| metadata.len()).map_err(|error| Fault::from_io_error(&error))
     }
 }
 
 impl Sink for std::fs::File {
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        io::Write::write_all(self, bytes).map_err(|error| Fault::of(&error))
+        io::Write::write_all(self, bytes).map_err(|error| Fault::from_io_error(&error))
     }
 
     fn sync(&mut self) -> Result<(), Fault> {
-        self.sync_all().map_err(|error| Fault::of(&error))
+        self.sync_all().map_err(|error| Fault::from_io_error(&error))
     }
 }
 
@@ -79,8 +79,9 @@ impl ReadAt for &[u8] {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Fault> {
         let from = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
         let found = from.and_then(|from| from.get(..buffer.len()));
-        buffer
-            .copy_from_slice(found.ok_or_else(|| Fault::of(&io::ErrorKind::UnexpectedEof.into()))?);
+        buffer.copy_from_slice(
+            found.ok_or_else(|| Fault::from_io_error(&io::ErrorKind::UnexpectedEof.into()))?,
+        );
         Ok(())
     }
 

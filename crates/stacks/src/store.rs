@@ -9,13 +9,13 @@
 //! What is written together is stored together: blobs go to one group until it is full, so reading
 //! them again spins up one group.
 
+mod body;
 mod identify;
-mod mends;
 mod objects;
 mod open;
 mod pipe;
 mod progress;
-mod reading;
+mod read_repairs;
 mod repair;
 mod staging;
 mod upload;
@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_disks::GroupId;
-use fulgurite_keyed::Failure as _;
+use fulgurite_keyed::ObjectStoreError as _;
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -34,14 +34,14 @@ pub use open::{Entropy, RackOptions};
 pub use progress::RepairProgress;
 pub use repair::Report;
 
-use self::mends::Mends;
+use self::read_repairs::ReadRepairs;
 use self::staging::{Source, Staged, Staging};
 use crate::driver::{Driver, Kind, Seen, Snapshot, Task};
 use crate::error::LostStack;
 use crate::format::Coding;
 use crate::index::{Index, Mode, Object, ObjectRow};
 use crate::limits::INLINE_BYTES_MAX;
-use crate::work::{Group, Job, Shop, mend, sweep, write};
+use crate::work::{DiskContext, Group, Job, gc, repair_blob, write};
 use crate::{Result, StacksError};
 
 /// A rack as an object store. Clones refer to the same rack.
@@ -51,7 +51,7 @@ pub struct RackStore(Arc<Inner>);
 /// Shared state of an open rack.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    shop: Arc<Shop>,
+    ctx: Arc<DiskContext>,
     driver: Driver,
     staging: Staging,
     clock: Clock,
@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     coding: Coding,
     groups: Vec<GroupId>,
     writes: Mutex<Writes>,
-    mends: Mends,
+    read_repairs: ReadRepairs,
 }
 
 /// Where new blobs go.
@@ -86,7 +86,7 @@ impl RackStore {
     /// disk.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.0.shop.places.new_count() == 0
+        self.0.ctx.places.new_count() == 0
     }
 
     /// Returns a snapshot. Accesses no disk.
@@ -108,8 +108,8 @@ impl RackStore {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn watch(&self, watcher: impl FnMut(Seen<'_>) -> bool + Send + 'static) -> Result<()> {
-        self.0.driver.watch(Box::new(watcher))
+    pub fn watch(&self, subscriber: impl FnMut(Seen<'_>) -> bool + Send + 'static) -> Result<()> {
+        self.0.driver.watch(Box::new(subscriber))
     }
 
     /// Stops the rack: running operations finish, and all disks are spun down.
@@ -120,15 +120,15 @@ impl RackStore {
 
 impl Inner {
     fn rack(&self) -> RackId {
-        self.shop.rack
+        self.ctx.rack
     }
 
-    fn shop(&self) -> &Shop {
-        &self.shop
+    fn ctx(&self) -> &DiskContext {
+        &self.ctx
     }
 
     fn index(&self) -> &Index {
-        &self.shop.index
+        &self.ctx.index
     }
 
     fn driver(&self) -> &Driver {
@@ -165,15 +165,15 @@ impl Inner {
         if length <= INLINE_BYTES_MAX && object.attributes.is_empty() {
             let mut bytes = Vec::new();
             let read = std::io::Read::read_to_end(&mut source.open(), &mut bytes);
-            read.map_err(|error| StacksError::Internal { what: error.to_string() })?;
+            read.map_err(|error| StacksError::Internal { detail: error.to_string() })?;
             return self.index().put_inline(object, bytes, mode).await;
         }
-        self.refuse_early(key, mode)?;
+        self.check_precondition(key, mode)?;
         self.put_blob(object, source, ByteCount::new(length), mode).await
     }
 
     /// Checks the condition before the bytes are written; the commit checks it again.
-    fn refuse_early(&self, key: &str, mode: Mode) -> Result<()> {
+    fn check_precondition(&self, key: &str, mode: Mode) -> Result<()> {
         let found = self.index().object(key)?;
         if mode.is_met(found.map(|row| row.sequence)) {
             return Ok(());
@@ -213,11 +213,11 @@ impl Inner {
                 }
             }
         }
-        let what = match refused.last() {
+        let detail = match refused.last() {
             Some(last) => format!("no group takes a blob of {length}; the last said: {last}"),
             None => format!("no group takes a blob of {length}"),
         };
-        Err(StacksError::Full { what })
+        Err(StacksError::Full { detail })
     }
 
     /// Returns the group for the next blob. Groups that rejected blobs come last; they may have
@@ -239,8 +239,8 @@ impl Inner {
         let inner = Arc::clone(self);
         let work = move |ready: Result<&Group>| {
             let done = ready.and_then(|ready| {
-                let done = write(inner.shop(), ready, job);
-                inner.sweep(ready);
+                let done = write(inner.ctx(), ready, job);
+                inner.gc(ready);
                 done
             });
             // The caller may have given up; the blob is committed all the same.
@@ -258,11 +258,11 @@ impl Inner {
     }
 
     /// Garbage-collects a group that spins anyway. A failure is logged, and retried next time.
-    fn sweep(&self, group: &Group) {
-        match sweep(self.shop(), group) {
-            Ok(swept) if swept.stacks > 0 => {
+    fn gc(&self, group: &Group) {
+        match gc(self.ctx(), group) {
+            Ok(collected) if collected.stacks > 0 => {
                 self.writes().full.remove(&group.id);
-                tracing::debug!(group = %group.id, stacks = swept.stacks, "swept");
+                tracing::debug!(group = %group.id, stacks = collected.stacks, "swept");
             }
             Ok(_) => {}
             Err(error) => tracing::warn!(group = %group.id, "a sweep failed: {error}"),
@@ -275,37 +275,37 @@ impl Inner {
     }
 
     /// Schedules a repair of a blob after a read found faulty stacks (read repair).
-    fn suspect(self: &Arc<Self>, group: GroupId, blob: BlobId, lost: &[LostStack]) {
+    fn schedule_read_repair(self: &Arc<Self>, group: GroupId, blob: BlobId, lost: &[LostStack]) {
         if lost.iter().all(|lost| lost.fault.may_pass()) {
             // Their disks are away and will come back or be given up.
             return;
         }
-        if !self.mends.begin(blob, self.clock.passed()) {
+        if !self.read_repairs.begin(blob, self.clock.passed()) {
             return;
         }
-        let what = crate::error::list(lost);
-        tracing::warn!(%group, %blob, "stacks of a blob are lost: {what}");
+        let detail = crate::error::list(lost);
+        tracing::warn!(%group, %blob, "stacks of a blob are lost: {detail}");
         let inner = Arc::clone(self);
         let work = move |ready: Result<&Group>| {
-            let mended = ready.and_then(|ready| mend(inner.shop(), ready, blob));
-            let is_well = match &mended {
-                Ok(mended) => mended.as_ref().is_none_or(|mended| mended.still_lost() == 0),
+            let repaired = ready.and_then(|ready| repair_blob(inner.ctx(), ready, blob));
+            let is_well = match &repaired {
+                Ok(repaired) => repaired.as_ref().is_none_or(|repaired| repaired.still_lost() == 0),
                 Err(_) => false,
             };
-            inner.mends.end(blob, is_well, inner.clock.passed());
-            inner.shop.unmended.set_count(inner.mends.in_vain());
-            match mended {
-                Ok(Some(mended)) if mended.still_lost() > 0 => {
-                    let lost = mended.still_lost();
+            inner.read_repairs.end(blob, is_well, inner.clock.passed());
+            inner.ctx.unmended.set_count(inner.read_repairs.failed_count());
+            match repaired {
+                Ok(Some(repaired)) if repaired.still_lost() > 0 => {
+                    let lost = repaired.still_lost();
                     tracing::error!(%group, %blob, lost, "a blob stays below its redundancy");
-                    let what = crate::error::list(&mended.lost);
-                    let what = format!("it stays below its redundancy: {what}");
-                    inner.shop.unmended.found(group, blob, what);
+                    let detail = crate::error::list(&repaired.lost);
+                    let detail = format!("it stays below its redundancy: {detail}");
+                    inner.ctx.unmended.found(group, blob, detail);
                 }
                 Ok(_) => {}
                 Err(error) => {
                     tracing::error!(%group, %blob, "a blob is not mended: {error}");
-                    inner.shop.unmended.found(group, blob, error.to_string());
+                    inner.ctx.unmended.found(group, blob, error.to_string());
                 }
             }
         };
@@ -313,7 +313,7 @@ impl Inner {
         let task = Task { group, kind, bytes, due: None, needs: None, work };
         if let Err(error) = self.driver.submit(task) {
             // A later read or a verification finds the blob again.
-            self.mends.end(blob, false, self.clock.passed());
+            self.read_repairs.end(blob, false, self.clock.passed());
             tracing::warn!(%group, %blob, "a blob is not mended now: {error}");
         }
     }
@@ -322,7 +322,7 @@ impl Inner {
     async fn stage(self: &Arc<Self>, pieces: Vec<Bytes>) -> Result<Arc<Staged>> {
         let inner = Arc::clone(self);
         let staged = tokio::task::spawn_blocking(move || inner.staging.stage(pieces));
-        let panicked = |error| StacksError::Internal { what: format!("staging: {error}") };
+        let panicked = |error| StacksError::Internal { detail: format!("staging: {error}") };
         staged.await.map_err(panicked)?
     }
 }

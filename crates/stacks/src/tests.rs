@@ -11,7 +11,7 @@ use fulgurite_units::{BlobId, RackId};
 use proptest::prelude::*;
 
 use self::file::{File, noise};
-use crate::blob::{BlobReader, BlobWriter, Expected, How, Located, rebuild};
+use crate::blob::{BlobReader, BlobWriter, Expected, Located, ReadMode, rebuild};
 use crate::format::{Coding, FRAGMENT_BYTES, Header};
 use crate::stack::ReadAt;
 use crate::{Fault, Result, StacksError};
@@ -48,16 +48,16 @@ fn write(header: &Header, bytes: &[u8], piece: usize) -> Vec<Vec<u8>> {
 }
 
 /// Opens these stacks; those without bytes are missing.
-fn open(stacks: &[Option<Vec<u8>>], how: How) -> Result<BlobReader<&[u8]>> {
+fn open(stacks: &[Option<Vec<u8>>], mode: ReadMode) -> Result<BlobReader<&[u8]>> {
     let located = stacks.iter().enumerate().map(|(index, stack)| Located {
         disk: disk(index),
         source: stack.as_deref().ok_or(Fault::Missing),
     });
-    BlobReader::open(expected(), GROUP, how, located.collect())
+    BlobReader::open(expected(), GROUP, mode, located.collect())
 }
 
-fn read(stacks: &[Option<Vec<u8>>], how: How) -> Result<Vec<u8>> {
-    let mut reader = open(stacks, how)?;
+fn read(stacks: &[Option<Vec<u8>>], mode: ReadMode) -> Result<Vec<u8>> {
+    let mut reader = open(stacks, mode)?;
     let mut bytes = Vec::new();
     for stripe in 0..reader.stripes().count() {
         bytes.extend_from_slice(reader.stripe(stripe)?);
@@ -93,9 +93,9 @@ proptest! {
         let whole = all(write(&header(), &bytes, piece));
         let mut left = whole.clone();
         lost.iter().for_each(|&index| left[index] = None);
-        prop_assert!(read(&left, How::All).unwrap() == bytes);
-        prop_assert!(read(&left, How::Enough).unwrap() == bytes);
-        let mut reader = open(&left, How::Enough).unwrap();
+        prop_assert!(read(&left, ReadMode::All).unwrap() == bytes);
+        prop_assert!(read(&left, ReadMode::Enough).unwrap() == bytes);
+        let mut reader = open(&left, ReadMode::Enough).unwrap();
         let files: Vec<File> = lost.iter().map(|_| File::default()).collect();
         let wanted = lost.iter().zip(&files).map(|(&index, file)| {
             (u8::try_from(index).unwrap(), disk(index), file.clone())
@@ -116,7 +116,7 @@ proptest! {
         let stack = stacks[index].as_mut().unwrap();
         let at = at.index(stack.len());
         stack[at] ^= 1_u8 << bit;
-        let mut reader = open(&stacks, How::All).unwrap();
+        let mut reader = open(&stacks, ReadMode::All).unwrap();
         let mut found = Vec::new();
         for stripe in 0..reader.stripes().count() {
             found.extend_from_slice(reader.stripe(stripe).unwrap());
@@ -134,7 +134,7 @@ fn one_stack_more_than_may_be_lost_is_an_error_that_names_blob_group_and_disks()
     stacks[0] = None;
     stacks[2].as_mut().unwrap().truncate(100_000);
     stacks[4].as_mut().unwrap().pop();
-    let error = read(&stacks, How::All).unwrap_err();
+    let error = read(&stacks, ReadMode::All).unwrap_err();
     assert_eq!(
         error.to_string(),
         "blob 09090909-0909-0909-0909-090909090909 of group 7 has 2 stacks that can be used, and 3 \
@@ -151,7 +151,7 @@ fn a_stripe_with_too_few_fragments_is_an_error_though_all_stacks_open() {
     for stack in stacks.iter_mut().take(3) {
         stack.as_mut().unwrap()[4096 + FRAGMENT_BYTES + 8 + 77] ^= 1;
     }
-    let mut reader = open(&stacks, How::Enough).unwrap();
+    let mut reader = open(&stacks, ReadMode::Enough).unwrap();
     assert!(reader.stripe(0).unwrap() == &bytes[..3 * FRAGMENT_BYTES]);
     let error = reader.stripe(1).unwrap_err();
     assert!(error.to_string().contains("stack 2 on disk 12: damaged: the fragment of stripe 1"));
@@ -177,18 +177,18 @@ fn a_stack_of_another_blob_rack_index_or_coding_is_named() {
     for (other, named) in others {
         let mut stacks = all(write(&header(), &bytes, 1 << 20));
         stacks[1] = write(&other, &bytes, 1 << 20).into_iter().nth(1);
-        let reader = open(&stacks, How::All).unwrap();
+        let reader = open(&stacks, ReadMode::All).unwrap();
         let lost = reader.lost();
-        assert!(lost.len() == 1 && lost[0].fault.is_somebodys(), "{lost:?}");
+        assert!(lost.len() == 1 && lost[0].fault.is_foreign(), "{lost:?}");
         assert!(lost[0].to_string().contains(named), "{}", lost[0]);
-        assert!(read(&stacks, How::All).unwrap() == bytes);
+        assert!(read(&stacks, ReadMode::All).unwrap() == bytes);
     }
     let mut stacks = all(write(&header(), &bytes, 1 << 20));
     stacks.swap(1, 2);
-    let told: Vec<String> =
-        open(&stacks, How::All).unwrap().lost().iter().map(ToString::to_string).collect();
+    let faults: Vec<String> =
+        open(&stacks, ReadMode::All).unwrap().lost().iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        faults,
         [
             "stack 1 on disk 11: in its place is stack 2 of the blob",
             "stack 2 on disk 12: in its place is stack 1 of the blob"
@@ -215,7 +215,7 @@ fn a_disk_that_fails_while_a_blob_is_written_costs_a_stack_and_one_more_than_eno
     assert_eq!(lost, [1, 3]);
     assert!(written.lost[0].to_string().contains("no storage space"), "{}", written.lost[0]);
     let stacks = all(files.iter().map(File::synced).collect());
-    assert!(read(&stacks, How::All).unwrap() == bytes, "the half stacks are not used");
+    assert!(read(&stacks, ReadMode::All).unwrap() == bytes, "the half stacks are not used");
     let error = attempt(&[0, 1, 3]).unwrap_err();
     assert!(matches!(error, StacksError::TooFewStacks { have: 2, need: 3, .. }), "{error}");
 }
@@ -308,7 +308,7 @@ fn disks_that_are_waited_for_are_read_at_once() {
         Located { disk: disk(index), source: Ok(slow) }
     });
     let mut reader =
-        BlobReader::open(expected(), GROUP, How::All, located.collect::<Vec<_>>()).unwrap();
+        BlobReader::open(expected(), GROUP, ReadMode::All, located.collect::<Vec<_>>()).unwrap();
     assert_eq!(gate.most.swap(0, Ordering::AcqRel), 5, "the ends of all");
     for stripe in 0..2 {
         assert!(reader.stripe(stripe).is_ok());

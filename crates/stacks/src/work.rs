@@ -20,17 +20,17 @@
 //! it runs, and none opens a file except through the guard of the disks, which refuses a sleeping
 //! disk.
 
-mod arrive;
 mod find;
+mod gc;
+mod identify;
 mod identity;
-mod mend;
 mod on_disk;
 mod place;
 mod read;
+mod repair_blob;
 mod scrub;
 mod starts;
-mod sweep;
-mod unmended;
+mod unrepaired;
 mod window;
 mod write;
 
@@ -40,26 +40,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_disks::{GroupId, Guard, PlaceId};
 use fulgurite_units::{BlobId, Clock, RackId};
 
-pub use arrive::Arrival;
 pub use find::Found;
+pub use gc::{GcReport, gc};
+pub use identify::Identification;
 pub(crate) use identity::read_identity;
 pub use identity::{DISK_FILE, DiskIdentity};
-pub use mend::{Mended, mend};
 pub use on_disk::{Failing, Injected};
-pub use place::{Choose, Room};
+pub use place::{PlacementPolicy, Room};
 pub use read::read;
+pub use repair_blob::{RepairResult, repair_blob};
 pub(crate) use scrub::{piece_of, scrub};
 pub use starts::Starts;
 pub(crate) use starts::count;
-pub use sweep::{Swept, sweep};
-pub use unmended::Unmended;
-pub(crate) use unmended::UnmendedBlob;
+pub use unrepaired::Unmended;
+pub(crate) use unrepaired::UnmendedBlob;
 pub use write::{Job, write};
 
-pub use arrive::{arrive, initialize};
 pub use find::find;
+pub use identify::{identify, initialize};
 
-use crate::blob::How;
+use crate::blob::ReadMode;
 use crate::fail_point::FailPoints;
 use crate::index::{DiskRow, Index, RoomRow};
 
@@ -68,7 +68,7 @@ pub(crate) const STACKS: &str = "stacks";
 
 /// Shared context of these operations.
 #[derive(Debug)]
-pub struct Shop {
+pub struct DiskContext {
     /// Id of the rack.
     pub rack: RackId,
     /// Access to the disks.
@@ -80,13 +80,13 @@ pub struct Shop {
     /// Injected faults of disks, for tests.
     pub injected: Injected,
     /// Chooses the places of a blob's stacks.
-    pub choose: Box<dyn Choose>,
+    pub choose: Box<dyn PlacementPolicy>,
     /// Which stacks clients' reads use.
-    pub reads: How,
+    pub reads: ReadMode,
     /// The rack's places.
     pub places: Places,
     /// Blobs that are complete although the index lists them as unwanted.
-    pub whole: WholeBlobs,
+    pub complete: CompleteBlobs,
     /// The current start.
     pub starts: Starts,
     /// Blobs that could not be repaired.
@@ -98,9 +98,9 @@ pub struct Shop {
 /// Blobs that a garbage collection found complete, with their keys: at most as many as were being
 /// written when the rack was opened.
 #[derive(Debug, Default)]
-pub struct WholeBlobs(Mutex<BTreeMap<BlobId, String>>);
+pub struct CompleteBlobs(Mutex<BTreeMap<BlobId, String>>);
 
-impl WholeBlobs {
+impl CompleteBlobs {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<BlobId, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,7 +196,7 @@ impl Places {
     }
 }
 
-impl Shop {
+impl DiskContext {
     /// Whether all disks of a group, except those given up, can be used now.
     fn all_are_usable(&self, group: &Group) -> bool {
         let places = self.places.lock();
@@ -233,7 +233,7 @@ pub struct Group {
     /// Places whose disk was left spun down because it was not needed.
     pub asleep: Vec<PlaceId>,
     /// Failures of its other places.
-    pub troubles: BTreeMap<PlaceId, String>,
+    pub failures: BTreeMap<PlaceId, String>,
 }
 
 impl Group {

@@ -64,11 +64,11 @@ fn check(point: &str, count: u32) -> bool {
         .output()
         .unwrap();
     let text = String::from_utf8(victim.stdout).unwrap();
-    let said: Vec<&str> = text.lines().collect();
+    let printed: Vec<&str> = text.lines().collect();
     let was_killed = victim.status.code().is_none();
     let error = String::from_utf8_lossy(&victim.stderr);
-    assert!(was_killed || said.last() == Some(&"done"), "{point}: {} {error}", victim.status);
-    run(look(folder.path(), &said, &format!("{point}, passage {count}")));
+    assert!(was_killed || printed.last() == Some(&"done"), "{point}: {} {error}", victim.status);
+    run(inspect(folder.path(), &printed, &format!("{point}, passage {count}")));
     was_killed
 }
 
@@ -76,18 +76,18 @@ fn check(point: &str, count: u32) -> bool {
 async fn be_killed(folder: &Path, point: &str, count: u32) {
     let (options_of, clock) = options(folder, FailPoints::armed(point, count).unwrap());
     let rack = RackStore::init(options_of).await.unwrap();
-    let mut said = String::new();
-    let mut say = |what: &str| {
+    let mut printed = String::new();
+    let mut print_line = |detail: &str| {
         use std::io::Write as _;
-        said.clear();
-        said.push_str(what);
-        said.push('\n');
-        std::io::stdout().write_all(said.as_bytes()).unwrap();
+        printed.clear();
+        printed.push_str(detail);
+        printed.push('\n');
+        std::io::stdout().write_all(printed.as_bytes()).unwrap();
         std::io::stdout().flush().unwrap();
     };
     for key in ["0", "1"] {
         rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
-        say(&format!("put {key}"));
+        print_line(&format!("put {key}"));
     }
     // Damages more stacks of a blob than may be lost, each in another stripe.
     let first = stacks(folder)[0].file_name().unwrap().to_str().unwrap()[..36].to_owned();
@@ -100,23 +100,23 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
     }
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost, report.made, report.problems.len()), (3, 3, 0));
-    say("deleting 1");
+    print_line("deleting 1");
     rack.delete(&Key::from("1")).await.unwrap();
-    say("deleted 1");
+    print_line("deleted 1");
     for key in ["2", "3"] {
         rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
-        say(&format!("put {key}"));
+        print_line(&format!("put {key}"));
     }
     // A disk is given up and replaced.
     let place = shape().places().next().unwrap();
     let report = rack.rebuild(place).await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
-    say("rebuilt");
+    print_line("rebuilt");
     std::fs::remove_dir_all(root(folder, place)).unwrap();
     let report = rack.replace(place).await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
     // Each group is verified on schedule, and the content of a lost index is recovered.
-    say("replaced");
+    print_line("replaced");
     clock.advance(fulgurite_units::Duration::from_secs(30 * 86_400));
     let is_over = |at: UnixTime| at.as_millis() > 30 * 86_400_000;
     while !rack.status().await.unwrap().verified_oldest.is_some_and(is_over) {
@@ -126,16 +126,16 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
     rack.stop();
     drop(rack);
     std::fs::remove_dir_all(folder.join("rack")).unwrap();
-    say("index lost");
+    print_line("index lost");
     let (options, _) = options(folder, FailPoints::armed(point, count).unwrap());
     let rack = RackStore::adopt(options, id).await.unwrap();
     rack.recover().await.unwrap();
-    say("done");
+    print_line("done");
 }
 
-async fn look(folder: &Path, said: &[&str], context: &str) {
+async fn inspect(folder: &Path, printed: &[&str], context: &str) {
     let (options, _) = options(folder, FailPoints::default());
-    let rack = if said.contains(&"index lost") {
+    let rack = if printed.contains(&"index lost") {
         // The disks name their rack.
         let text = std::fs::read_to_string(root(folder, PlaceId::new(1)).join(DISK_FILE)).unwrap();
         let id = serde_json::from_str::<serde_json::Value>(&text).unwrap();
@@ -152,10 +152,10 @@ async fn look(folder: &Path, said: &[&str], context: &str) {
             Err(Error::NotFound { .. }) => None,
             Err(error) => panic!("{context}: {key}: {error}"),
         };
-        let was_put = said.contains(&format!("put {key}").as_str());
-        let is_wanted = was_put && !said.contains(&format!("deleting {key}").as_str());
+        let was_put = printed.contains(&format!("put {key}").as_str());
+        let is_wanted = was_put && !printed.contains(&format!("deleting {key}").as_str());
         assert!(found.is_some() || !is_wanted, "{context}: {key} was acknowledged");
-        let is_gone = said.contains(&format!("deleted {key}").as_str());
+        let is_gone = printed.contains(&format!("deleted {key}").as_str());
         assert!(found.is_none() || !is_gone, "{context}: {key} is back");
         assert!(found.as_ref().is_none_or(|found| *found == bytes(key)), "{context}: {key}");
     }

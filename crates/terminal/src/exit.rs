@@ -52,25 +52,25 @@ Exit codes:
 
 /// An error that knows its exit code.
 #[derive(Debug)]
-pub struct Coded {
+pub struct ExitError {
     exit: Exit,
     message: String,
 }
 
-impl Coded {
+impl ExitError {
     /// Creates an error that is shown as `message` and ends the program with `exit`.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
     }
 }
 
-impl fmt::Display for Coded {
+impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Coded {}
+impl std::error::Error for ExitError {}
 
 /// Returns the exit code of `error`: that of the first cause in its chain that has one. `known`
 /// maps causes of types that this crate does not know.
@@ -79,8 +79,8 @@ pub fn exit_of(
     known: impl Fn(&(dyn std::error::Error + 'static)) -> Option<Exit>,
 ) -> Exit {
     let exit_of_cause = |cause: &(dyn std::error::Error + 'static)| {
-        if let Some(coded) = cause.downcast_ref::<Coded>() {
-            return Some(coded.exit);
+        if let Some(exit_error) = cause.downcast_ref::<ExitError>() {
+            return Some(exit_error.exit);
         }
         known(cause).or_else(|| exit_of_io(cause.downcast_ref()?))
     };

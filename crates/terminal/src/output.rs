@@ -18,7 +18,7 @@ use crate::style::{self, Tone};
 #[derive(Debug)]
 pub struct Output {
     is_json: bool,
-    outlives_reader: bool,
+    ignores_broken_pipe: bool,
     stdout: Mutex<Option<BufWriter<Stdout>>>,
 }
 
@@ -26,17 +26,17 @@ impl Output {
     /// Creates an output of JSON lines or of text.
     pub fn new(is_json: bool) -> Self {
         let stdout = Mutex::new(Some(BufWriter::new(std::io::stdout())));
-        Self { is_json, outlives_reader: false, stdout }
+        Self { is_json, ignores_broken_pipe: false, stdout }
     }
 
     /// Keeps the command running when the reader of its output is gone (broken pipe).
-    pub fn outliving_reader(self) -> Self {
-        Self { outlives_reader: true, ..self }
+    pub fn ignoring_broken_pipe(self) -> Self {
+        Self { ignores_broken_pipe: true, ..self }
     }
 
     /// Creates an output that discards everything, for steps within a larger run.
     pub fn silent() -> Self {
-        Self { is_json: false, outlives_reader: true, stdout: Mutex::new(None) }
+        Self { is_json: false, ignores_broken_pipe: true, stdout: Mutex::new(None) }
     }
 
     /// Whether `--json` was given.
@@ -74,7 +74,7 @@ impl Output {
         let mut slot = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(stdout) = &mut *slot else { return Ok(()) };
         match write(stdout) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.outlives_reader => {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.ignores_broken_pipe => {
                 // Nobody will read the buffered bytes: dropping the writer must not write them.
                 if let Some(stdout) = slot.take() {
                     drop(stdout.into_parts());
@@ -97,7 +97,7 @@ pub fn hint(line: impl fmt::Display) -> impl fmt::Display {
 }
 
 /// Whether standard error is a terminal.
-pub fn is_watched() -> bool {
+pub fn is_stderr_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
@@ -131,7 +131,7 @@ pub fn seconds(value: f64) -> String {
 }
 
 /// Formats a number with thousands separators: `1,234,567`.
-pub fn grouped(number: u64) -> String {
+pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -144,8 +144,8 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// Formats a count with its noun: `3 objects`, `1 object`, `2 copies`, `2 keys`.
-pub fn counted(count: u64, noun: &str) -> String {
-    let number = grouped(count);
+pub fn pluralize(count: u64, noun: &str) -> String {
+    let number = group_digits(count);
     // After a vowel the y stays: bodies, but keys.
     let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
     match stem {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use fulgurite_units::ByteCount;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::output::{bytes, is_watched, rate};
+use crate::output::{bytes, is_stderr_terminal, rate};
 
-/// How often `followed` updates its bar.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often `run_with_progress` updates its bar.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Creates a bar that counts bytes, named `what`, with the estimated time left.
 pub fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar {
@@ -21,26 +21,26 @@ pub fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar 
 
 /// Creates a byte bar for work whose progress is reported only now and then; the bar ticks in
 /// between.
-pub fn told_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
+pub fn polled_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
     ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
 }
 
-/// Runs `work` and shows its progress. `work` reports to the `P` that it is passed; `told` reads
-/// bytes done and bytes in total from it.
-pub async fn followed<P: Default, T>(
+/// Runs `work` and shows its progress. `work` reports to the `P` that it is passed; `read_progress`
+/// reads bytes done and bytes in total from it.
+pub async fn run_with_progress<P: Default, T>(
     what: &'static str,
     is_quiet: bool,
-    told: impl Fn(&P) -> (ByteCount, ByteCount),
+    read_progress: impl Fn(&P) -> (ByteCount, ByteCount),
     work: impl AsyncFnOnce(Arc<P>) -> T,
 ) -> T {
-    let (bar, progress) = (told_bar(what, is_quiet), Arc::<P>::default());
+    let (bar, progress) = (polled_bar(what, is_quiet), Arc::<P>::default());
     let mut work = std::pin::pin!(work(Arc::clone(&progress)));
-    let mut ticks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     let done = loop {
         tokio::select! {
             done = &mut work => break done,
             _ = ticks.tick() => {
-                let (done, total) = told(&progress);
+                let (done, total) = read_progress(&progress);
                 bar.set_length(total.get());
                 bar.set_position(done.get());
                 bar.set_message("");
@@ -77,7 +77,7 @@ fn ticking(bar: ProgressBar) -> ProgressBar {
 }
 
 fn bar(what: &'static str, length: Option<u64>, template: &str, is_quiet: bool) -> ProgressBar {
-    let target = if is_watched() && !is_quiet {
+    let target = if is_stderr_terminal() && !is_quiet {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()

@@ -56,9 +56,12 @@ static STREAMS: OnceLock<Streams> = OnceLock::new();
 
 /// Decides which streams are colored. Later calls change nothing.
 pub fn choose(choice: ColorChoice) {
-    let wish = |is_terminal| is_colored(choice, is_terminal, &|name| std::env::var_os(name));
-    let (out, error) =
-        (wish(std::io::stdout().is_terminal()), wish(std::io::stderr().is_terminal()));
+    let should_color =
+        |is_terminal| is_colored(choice, is_terminal, &|name| std::env::var_os(name));
+    let (out, error) = (
+        should_color(std::io::stdout().is_terminal()),
+        should_color(std::io::stderr().is_terminal()),
+    );
     STREAMS.get_or_init(|| Streams { out, error });
 }
 
@@ -80,14 +83,14 @@ fn is_colored(
 }
 
 /// Colors `text` for standard output.
-pub fn out<T: fmt::Display>(tone: Tone, text: T) -> Painted<T> {
+pub fn out<T: fmt::Display>(tone: Tone, text: T) -> StyledText<T> {
     let is_colored = STREAMS.get().is_some_and(|streams| streams.out);
-    Painted { tone: is_colored.then_some(tone), text }
+    StyledText { tone: is_colored.then_some(tone), text }
 }
 
 /// Colors `text` for standard error.
-pub fn error<T: fmt::Display>(tone: Tone, text: T) -> Painted<T> {
-    Painted { tone: is_error_colored().then_some(tone), text }
+pub fn error<T: fmt::Display>(tone: Tone, text: T) -> StyledText<T> {
+    StyledText { tone: is_error_colored().then_some(tone), text }
 }
 
 /// Whether standard error is colored.
@@ -97,12 +100,12 @@ pub fn is_error_colored() -> bool {
 
 /// Text that may be colored.
 #[derive(Clone, Copy, Debug)]
-pub struct Painted<T> {
+pub struct StyledText<T> {
     tone: Option<Tone>,
     text: T,
 }
 
-impl<T: fmt::Display> fmt::Display for Painted<T> {
+impl<T: fmt::Display> fmt::Display for StyledText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tone {
             None => self.text.fmt(f),

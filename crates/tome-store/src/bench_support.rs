@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_tome::{Layout, Parts, TomeId};
 use fulgurite_tomes::fail_point::FailPoints;
-use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet, TomesError};
+use fulgurite_tomes::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
 use fulgurite_units::{ByteCount, Clock, Ratio, Seed};
 
-use crate::{Promise, Result, StoreOptions, TomeStore};
+use crate::{PutGuarantee, Result, StoreOptions, TomeStore};
 
 /// Number of tomes.
 pub const TOMES: u32 = 8;
@@ -22,7 +22,8 @@ pub const TOMES: u32 = 8;
 /// # Errors
 /// None for these numbers; errors of the layout are passed on.
 pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
-    let split = |data, parity| fulgurite_tome::Split::new(data, parity).map_err(TomesError::from);
+    let split =
+        |data, parity| fulgurite_tome::CodeParams::new(data, parity).map_err(TomesError::from);
     let (block, segment) = (ByteCount::kib(16), split(6, 2)?);
     let parts = Parts { block, segment, segments: 96, regions: 4, spares: 400 };
     let places = (0..TOMES).map(PlaceId::new);
@@ -40,7 +41,7 @@ pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
         clock,
         entropy: entropy(),
         fail: FailPoints::default(),
-        injected: Injected::default(),
+        faults: FaultInjector::default(),
     })
 }
 
@@ -48,17 +49,22 @@ pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
 ///
 /// # Errors
 /// When it cannot be opened.
-pub fn over(set: TomeSet, folder: &Path, clock: Clock, promise: Promise) -> Result<TomeStore> {
+pub fn open_store(
+    set: TomeSet,
+    folder: &Path,
+    clock: Clock,
+    promise: PutGuarantee,
+) -> Result<TomeStore> {
     let directory = folder.join("set");
     TomeStore::open(set, StoreOptions { directory, clock, entropy: entropy(), promise })
 }
 
 /// Returns a source of ids that are unique in this process; they are predictable.
 fn entropy() -> Entropy {
-    static DRAWN: AtomicU64 = AtomicU64::new(1);
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
     Entropy::new(|| {
         let mut bytes = [0; 16];
-        Seed::new(DRAWN.fetch_add(1, Ordering::Relaxed)).stream().fill(&mut bytes);
+        Seed::new(NEXT_ID.fetch_add(1, Ordering::Relaxed)).stream().fill(&mut bytes);
         bytes
     })
 }

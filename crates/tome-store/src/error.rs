@@ -1,7 +1,7 @@
 //! Errors of objects on tomes.
 
 use fulgurite_catalog::CatalogError;
-use fulgurite_keyed::{Failure, Sort};
+use fulgurite_keyed::{ObjectStoreError, ObjectStoreErrorKind};
 use fulgurite_tomes::TomesError;
 use fulgurite_units::ErrorKind;
 
@@ -47,19 +47,19 @@ impl StoreError {
     }
 }
 
-impl Failure for StoreError {
+impl ObjectStoreError for StoreError {
     const STORE: &'static str = "Tomes";
 
-    fn sort(&self) -> Sort {
+    fn error_kind(&self) -> ObjectStoreErrorKind {
         match self {
-            Self::NotFound { .. } => Sort::NotFound,
-            Self::Exists { .. } => Sort::Exists,
-            Self::Changed { .. } => Sort::Changed,
+            Self::NotFound { .. } => ObjectStoreErrorKind::NotFound,
+            Self::Exists { .. } => ObjectStoreErrorKind::Exists,
+            Self::Changed { .. } => ObjectStoreErrorKind::Changed,
             Self::Invalid { .. }
             | Self::Corrupt { .. }
             | Self::Unprotected { .. }
             | Self::Tomes(_)
-            | Self::Catalog(_) => Sort::Other,
+            | Self::Catalog(_) => ObjectStoreErrorKind::Other,
         }
     }
 

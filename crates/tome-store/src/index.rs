@@ -22,7 +22,7 @@ use fulgurite_catalog::row::{self, Row, rows_in};
 use fulgurite_catalog::{
     Batch, Committer, FjallConfig, FjallStore, KeyRange, KeyValue, Space, Transaction,
 };
-use fulgurite_keyed::{Failure as _, From, Mode};
+use fulgurite_keyed::{Cursor, Mode, ObjectStoreError as _};
 use fulgurite_units::{BlobId, Clock, TomeSetId};
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +32,9 @@ use crate::{Result, StoreError};
 
 const STORE: Space = Space::new("store");
 const OBJECTS: Space = Space::new("objects");
-const BEGUN: Space = Space::new("begun");
-const UNWANTED: Space = Space::new("unwanted");
-const SPACES: [Space; 4] = [STORE, OBJECTS, BEGUN, UNWANTED];
+const STARTED_PUTS: Space = Space::new("begun");
+const GARBAGE: Space = Space::new("unwanted");
+const SPACES: [Space; 4] = [STORE, OBJECTS, STARTED_PUTS, GARBAGE];
 const SET_KEY: &[u8] = b"set";
 const SEQUENCE_KEY: &[u8] = b"sequence";
 const TOTALS_KEY: &[u8] = b"totals";
@@ -120,11 +120,11 @@ impl Index {
             None => batch.put(STORE, SET_KEY, row::encode(&SetRow { set })?)?,
         }
         let is_older = is_older(row::get(&*store, STORE, START_KEY)?.unwrap_or(0))?;
-        for (key, at) in rows_in::<u64>(&*store, BEGUN, &KeyRange::all(), usize::MAX)? {
+        for (key, at) in rows_in::<u64>(&*store, STARTED_PUTS, &KeyRange::all(), usize::MAX)? {
             if !is_older {
-                batch.put(UNWANTED, key.clone(), row::encode(&at)?)?;
+                batch.put(GARBAGE, key.clone(), row::encode(&at)?)?;
             }
-            batch.delete(BEGUN, key)?;
+            batch.delete(STARTED_PUTS, key)?;
         }
         store.apply(batch)?;
         let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>)?;
@@ -145,12 +145,12 @@ impl Index {
     }
 
     /// Returns at most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in order.
-    pub(crate) fn objects(&self, prefix: &str, from: &From) -> Result<Vec<(String, ObjectRow)>> {
+    pub(crate) fn objects(&self, prefix: &str, from: &Cursor) -> Result<Vec<(String, ObjectRow)>> {
         let range = KeyRange::prefix(prefix.as_bytes());
         let range = match from {
-            From::Start => range,
-            From::After(key) => range.after(key.as_bytes()),
-            From::AtOrAfter(key) => range.at_or_after(key),
+            Cursor::Start => range,
+            Cursor::After(key) => range.after(key.as_bytes()),
+            Cursor::AtOrAfter(key) => range.at_or_after(key),
         };
         let rows = rows_in(&*self.store, OBJECTS, &range, INDEX_PAGE_MAX)?;
         let text = |key: Vec<u8>| {
@@ -172,7 +172,7 @@ impl Index {
             let last: u64 = row::get(tx, STORE, SEQUENCE_KEY)?.unwrap_or(0);
             let next = (now * SEQUENCES_PER_MS).max(last + 1);
             row::put(tx, STORE, SEQUENCE_KEY.to_vec(), &next)?;
-            row::put(tx, BEGUN, id_key(id), &now)?;
+            row::put(tx, STARTED_PUTS, id_key(id), &now)?;
             Ok(next)
         };
         self.committer.commit(begin).await
@@ -192,7 +192,7 @@ impl Index {
                 return Ok(false);
             };
             tx.delete(OBJECTS, key.into_bytes())?;
-            row::put(tx, UNWANTED, id_key(before.pieces.id), &now)?;
+            row::put(tx, GARBAGE, id_key(before.pieces.id), &now)?;
             count(tx, Some(&before), None)?;
             Ok(true)
         };
@@ -203,27 +203,27 @@ impl Index {
     pub(crate) async fn give_up(&self, id: BlobId) -> Result<()> {
         let now = self.clock.now().as_millis();
         let give_up = move |tx: &mut Transaction<'_>| -> Result<()> {
-            tx.delete(BEGUN, id_key(id))?;
-            Ok(row::put(tx, UNWANTED, id_key(id), &now)?)
+            tx.delete(STARTED_PUTS, id_key(id))?;
+            Ok(row::put(tx, GARBAGE, id_key(id), &now)?)
         };
         self.committer.commit(give_up).await
     }
 
     /// Returns objects whose pieces are to be removed, after this one.
-    pub(crate) fn unwanted(&self, after: Option<BlobId>, limit: usize) -> Result<Vec<BlobId>> {
+    pub(crate) fn garbage(&self, after: Option<BlobId>, limit: usize) -> Result<Vec<BlobId>> {
         let range = KeyRange::all();
         let range = match after {
             Some(id) => range.after(&id_key(id)),
             None => range,
         };
-        let rows = rows_in::<u64>(&*self.store, UNWANTED, &range, limit)?;
+        let rows = rows_in::<u64>(&*self.store, GARBAGE, &range, limit)?;
         rows.into_iter().map(|(key, _)| id_of(&key)).collect()
     }
 
     /// Records that all pieces of objects are removed.
     pub(crate) async fn removed(&self, ids: Vec<BlobId>) -> Result<()> {
         let removed = move |tx: &mut Transaction<'_>| -> Result<()> {
-            ids.into_iter().try_for_each(|id| Ok(tx.delete(UNWANTED, id_key(id))?))
+            ids.into_iter().try_for_each(|id| Ok(tx.delete(GARBAGE, id_key(id))?))
         };
         self.committer.commit(removed).await
     }
@@ -245,9 +245,9 @@ impl Index {
     /// Adds an object that was found on tomes; returns whether it was new.
     pub(crate) async fn find(&self, key: String, row: ObjectRow) -> Result<bool> {
         let find = move |tx: &mut Transaction<'_>| -> Result<bool> {
-            let is_unwanted = row::get::<u64>(tx, UNWANTED, &id_key(row.pieces.id))?.is_some();
+            let is_garbage = row::get::<u64>(tx, GARBAGE, &id_key(row.pieces.id))?.is_some();
             let known = row::get::<ObjectRow>(tx, OBJECTS, key.as_bytes())?;
-            if is_unwanted || known.is_some_and(|known| known.sequence >= row.sequence) {
+            if is_garbage || known.is_some_and(|known| known.sequence >= row.sequence) {
                 return Ok(false);
             }
             let last: u64 = row::get(tx, STORE, SEQUENCE_KEY)?.unwrap_or(0);
@@ -264,13 +264,13 @@ fn put(tx: &mut Transaction<'_>, key: &str, new: &ObjectRow, mode: Mode) -> Resu
     if !mode.is_met(before.as_ref().map(|before| before.sequence)) {
         return Err(StoreError::refused(mode, key));
     }
-    tx.delete(BEGUN, id_key(new.pieces.id))?;
+    tx.delete(STARTED_PUTS, id_key(new.pieces.id))?;
     if before.as_ref().is_some_and(|before| before.sequence > new.sequence) {
         // An older put that completed later: treated as overwritten at once.
-        return Ok(row::put(tx, UNWANTED, id_key(new.pieces.id), &new.modified_ms)?);
+        return Ok(row::put(tx, GARBAGE, id_key(new.pieces.id), &new.modified_ms)?);
     }
     if let Some(before) = &before {
-        row::put(tx, UNWANTED, id_key(before.pieces.id), &new.modified_ms)?;
+        row::put(tx, GARBAGE, id_key(before.pieces.id), &new.modified_ms)?;
     }
     count(tx, before.as_ref(), Some(new))?;
     Ok(row::put(tx, OBJECTS, key.as_bytes().to_vec(), new)?)

@@ -1,7 +1,8 @@
 //! `object_store`'s trait over the index and the pieces.
 //!
 //! Requests about names alone (head, list, delete) are served by the index, without a spin-up. A
-//! put may name the affinity group of an object, by a [`Kin`] among the extensions of its options.
+//! put may name the affinity group of an object, by a [`AffinityGroup`] among the extensions of its
+//! options.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use fulgurite_keyed::{
-    Entry, From, Keys, Mode, attributes, generic, list, list_with_delimiter, mode, names,
-    put_result, remove_all, told,
+    Cursor, Entry, Keys, Mode, attribute_pairs, attributes, generic_error, list,
+    list_with_delimiter, mode, put_result, remove_all, to_object_store_error,
 };
-use fulgurite_units::{Kin, ReadBack};
+use fulgurite_units::{AffinityGroup, ReadBack};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
@@ -22,8 +23,8 @@ use object_store::{
 
 use crate::StoreError;
 use crate::index::ObjectRow;
+use crate::object_stream::body;
 use crate::pins::Pin;
-use crate::reading::body;
 use crate::store::{Inner, TomeStore};
 use crate::upload::Upload;
 
@@ -45,11 +46,12 @@ impl ObjectStore for TomeStore {
     ) -> Answer<PutResult> {
         let mode = mode::<StoreError>(&options.mode)?;
         let put = async {
-            let object = self.0.named(location.as_ref(), names(&options.attributes))?;
-            let kin = options.extensions.get::<Kin>().copied();
-            self.0.put(object, payload.into(), (mode, kin)).await
+            let object =
+                self.0.new_object(location.as_ref(), attribute_pairs(&options.attributes))?;
+            let affinity = options.extensions.get::<AffinityGroup>().copied();
+            self.0.put(object, payload.into(), (mode, affinity)).await
         };
-        put.await.map(put_result).map_err(|error| told(location, error))
+        put.await.map(put_result).map_err(|error| to_object_store_error(location, error))
     }
 
     async fn put_multipart_opts(
@@ -57,24 +59,25 @@ impl ObjectStore for TomeStore {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Answer<Box<dyn MultipartUpload>> {
-        let begun = async {
-            let object = self.0.named(location.as_ref(), names(&options.attributes))?;
-            let kin = options.extensions.get::<Kin>().copied();
-            Ok(Upload::new(Arc::clone(&self.0), self.0.begin(kin).await?, object))
+        let started = async {
+            let object =
+                self.0.new_object(location.as_ref(), attribute_pairs(&options.attributes))?;
+            let affinity = options.extensions.get::<AffinityGroup>().copied();
+            Ok(Upload::new(Arc::clone(&self.0), self.0.begin(affinity).await?, object))
         };
-        let begun: crate::Result<Upload> = begun.await;
-        Ok(Box::new(begun.map_err(|error| told(location, error))?))
+        let started: crate::Result<Upload> = started.await;
+        Ok(Box::new(started.map_err(|error| to_object_store_error(location, error))?))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
-        let found = self.0.object_to_read(location.as_ref());
-        let (row, pin) = found.map_err(|error| told(location, error))?;
+        let found = self.0.pin_object(location.as_ref());
+        let (row, pin) = found.map_err(|error| to_object_store_error(location, error))?;
         let meta = entry(location.to_string(), &row).meta()?;
         options.check_preconditions(&meta)?;
         let range = match &options.range {
-            Some(range) => {
-                range.as_range(meta.size).map_err(|error| generic::<StoreError>(Box::new(error)))?
-            }
+            Some(range) => range
+                .as_range(meta.size)
+                .map_err(|error| generic_error::<StoreError>(Box::new(error)))?,
             None => 0..meta.size,
         };
         let attributes = attributes(&row.attributes);
@@ -86,9 +89,10 @@ impl ObjectStore for TomeStore {
             let mut body = body(Arc::clone(&self.0), (&row.pieces, pin), &range, is_own);
             // The first piece is read before the stream is returned, so that its errors are those
             // of the call.
-            let first = body.next().await.transpose().map_err(|error| told(&of, error))?;
+            let first =
+                body.next().await.transpose().map_err(|error| to_object_store_error(&of, error))?;
             let first = stream::iter(first.map(Ok));
-            first.chain(body.map_err(move |error| told(&of, error))).boxed()
+            first.chain(body.map_err(move |error| to_object_store_error(&of, error))).boxed()
         };
         let payload = GetResultPayload::Stream(payload);
         Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
@@ -104,7 +108,7 @@ impl ObjectStore for TomeStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(self.clone(), prefix, From::Start)
+        list(self.clone(), prefix, Cursor::Start)
     }
 
     fn list_with_offset(
@@ -112,7 +116,7 @@ impl ObjectStore for TomeStore {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(self.clone(), prefix, From::After(offset.as_ref().to_owned()))
+        list(self.clone(), prefix, Cursor::After(offset.as_ref().to_owned()))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
@@ -122,10 +126,10 @@ impl ObjectStore for TomeStore {
     /// Copies the bytes: a copy outlives its source.
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
         let mode = Mode::from(options.mode);
-        let found = self.0.object_to_read(from.as_ref());
-        let found = found.map_err(|error| told(from, error))?;
+        let found = self.0.pin_object(from.as_ref());
+        let found = found.map_err(|error| to_object_store_error(from, error))?;
         let copied = copy(&self.0, found, to.as_ref(), mode).await;
-        copied.map_err(|error| told(to, error))
+        copied.map_err(|error| to_object_store_error(to, error))
     }
 }
 
@@ -136,8 +140,8 @@ async fn copy(
     to: &str,
     mode: Mode,
 ) -> crate::Result<()> {
-    let object = inner.named(to, row.attributes)?;
-    inner.refuse_early(to, mode)?;
+    let object = inner.new_object(to, row.attributes)?;
+    inner.check_mode(to, mode)?;
     let length = row.pieces.length();
     let mut body = body(Arc::clone(inner), (&row.pieces, pin), &(0..length), false);
     if length <= inner.piece_bytes() {
@@ -147,23 +151,23 @@ async fn copy(
         }
         return inner.put(object, all.freeze(), (mode, None)).await.map(drop);
     }
-    let begun = inner.begin(None).await?;
+    let started = inner.begin(None).await?;
     let put = async {
         let mut parts = Vec::new();
         while let Some(bytes) = body.try_next().await? {
             let length = bytes.len() as u64;
-            inner.put_part(begun, parts.len(), bytes).await?;
+            inner.put_part(started, parts.len(), bytes).await?;
             parts.push(length);
         }
-        inner.finish(begun, object, parts, Bytes::new(), mode).await
+        inner.finish(started, object, parts, Bytes::new(), mode).await
     };
-    inner.ended(begun.id, put.await).await
+    inner.ended(started.id, put.await).await
 }
 
 impl Keys for TomeStore {
-    type Failure = StoreError;
+    type ObjectStoreError = StoreError;
 
-    fn page(&self, prefix: &str, from: &From) -> crate::Result<Vec<Entry>> {
+    fn page(&self, prefix: &str, from: &Cursor) -> crate::Result<Vec<Entry>> {
         let page = self.0.index.objects(prefix, from)?;
         Ok(page.into_iter().map(|(key, row)| entry(key, &row)).collect())
     }

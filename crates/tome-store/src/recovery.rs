@@ -8,7 +8,7 @@
 //! tome after the other. Those of a lost tome are read from its groups in the same way, so that a
 //! spin-up of a member serves many of them. Not here: how an object is read.
 
-use fulgurite_keyed::From;
+use fulgurite_keyed::Cursor;
 use fulgurite_tome::TomeId;
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::future::BoxFuture;
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::header::Header;
 use crate::index::ObjectRow;
-use crate::limits::HEADS_AT_ONCE;
+use crate::limits::CONCURRENT_HEADS;
 use crate::pieces;
-use crate::{Result, TomeStore, Work};
+use crate::{Progress, Result, TomeStore};
 
 /// What [`TomeStore::recover`] found on tomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,17 +39,17 @@ impl TomeStore {
     ///
     /// # Errors
     /// When the index cannot be written; unreadable heads are reported as problems.
-    pub fn recover<'a>(&'a self, work: &'a Work) -> BoxFuture<'a, Result<Found>> {
+    pub fn recover<'a>(&'a self, work: &'a Progress) -> BoxFuture<'a, Result<Found>> {
         Box::pin(async move {
             let names: Vec<String> = self.set().list();
             let heads = names.into_iter().filter(|name| pieces::id_of_head(name).is_some());
             let heads = self.set().in_disk_order(heads.collect()).await?;
             let (count, block) = (heads.len() as u64, self.set().layout().block_bytes());
             let (mut found, mut read) = (Found::default(), 0);
-            work.tell(0, count * block);
+            work.report(0, count * block);
             let mut reading = stream::iter(heads)
                 .map(|name| async move { (self.head(&name).await, name) })
-                .buffer_unordered(HEADS_AT_ONCE);
+                .buffer_unordered(CONCURRENT_HEADS);
             while let Some((head, name)) = reading.next().await {
                 match head {
                     Ok((key, row)) => match self.0.index.find(key, row).await? {
@@ -59,12 +59,12 @@ impl TomeStore {
                     Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
                 }
                 read += 1;
-                work.tell(read * block, count * block);
+                work.report(read * block, count * block);
             }
             drop(reading);
             let (unknown, is_whole) = (self.set().unknown(), found.problems.is_empty());
             if is_whole && unknown.is_empty() {
-                self.forget_missing().await?;
+                self.remove_missing().await?;
             }
             // The set's record of objects has those of a lost tome.
             if is_whole && self.set().has_all_names() {
@@ -83,18 +83,18 @@ impl TomeStore {
         })?;
         let bytes = self.0.get_piece(name).await?;
         let (key, row) = Header::read(id, &bytes)?;
-        self.0.lacking(&row.pieces)?;
+        self.0.check_all_pieces(&row.pieces)?;
         Ok((key, row))
     }
 
     /// Removes objects whose heads no tome has: they were deleted after the index was copied.
-    async fn forget_missing(&self) -> Result<()> {
-        let mut from = From::Start;
+    async fn remove_missing(&self) -> Result<()> {
+        let mut from = Cursor::Start;
         loop {
             tokio::task::yield_now().await;
             let page = self.0.index.objects("", &from)?;
             let Some((last, _)) = page.last() else { return Ok(()) };
-            from = From::After(last.clone());
+            from = Cursor::After(last.clone());
             for (key, row) in page {
                 let id = row.pieces.id;
                 let head = self.set().tome_of(&pieces::head_name(id));

@@ -8,7 +8,7 @@ use fulgurite_units::{ByteCount, TomeSetId, UnixTime};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Promise, Result, TomeStore};
+use crate::{PutGuarantee, Result, TomeStore};
 
 /// A tome of the paper: 0.5 W with its disk and its computer idle; spinning, 7.5 W for the disk,
 /// 3.5 W for the board and 0.6 W for NVRAM; up to 13 W (Pergamum (FAST 2008), section 2 and table
@@ -27,7 +27,7 @@ pub struct Snapshot {
     /// Why it is not healthy, a line each.
     pub reasons: Vec<String>,
     /// What a put guarantees.
-    pub promise: Promise,
+    pub promise: PutGuarantee,
     /// Number of objects.
     pub objects: u64,
     /// Bytes of these.
@@ -141,8 +141,8 @@ pub struct ScrubSnapshot {
 }
 
 impl From<Spending> for BudgetSnapshot {
-    fn from(Spending { per_day, left, put_off, overdrawn }: Spending) -> Self {
-        let put_off_seconds = put_off.map(|put_off| put_off.as_secs_f64());
+    fn from(Spending { per_day, left, deferred_for, overdrawn }: Spending) -> Self {
+        let put_off_seconds = deferred_for.map(|deferred_for| deferred_for.as_secs_f64());
         Self { per_day, left, put_off_seconds, overdrawn }
     }
 }
@@ -190,8 +190,8 @@ impl TomeStore {
                 moves: status.moves.under_way.into_iter().map(MoveSnapshot::from).collect(),
                 leaving: status.moves.leaving.iter().map(|tome| tome.get()).collect(),
                 out: status.moves.out.iter().map(|tome| tome.get()).collect(),
-                read_without_lost: status.around.lost,
-                read_without_asleep: status.around.awake,
+                read_without_lost: status.degraded_reads.lost,
+                read_without_asleep: status.degraded_reads.asleep,
                 reasons: status.reasons,
             })
         })

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_disks::make_folder;
-use fulgurite_keyed::{Failure as _, Mode};
+use fulgurite_keyed::{Mode, ObjectStoreError as _};
 use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
-use fulgurite_units::{BlobId, Clock, Duration, ErrorKind, Instant, Kin, TomeSetId, error_chain};
+use fulgurite_units::{
+    AffinityGroup, BlobId, Clock, Duration, ErrorKind, Instant, TomeSetId, error_chain,
+};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -17,7 +19,7 @@ use crate::header::Header;
 pub use crate::index::Totals;
 use crate::index::{Index, Object, ObjectRow};
 use crate::limits::{
-    KEY_BYTES_MAX, PIECES_AT_ONCE, PROTECTED_WITHIN, REMOVED_WITHIN, SWEEP_MAX, SWEEP_REST,
+    CONCURRENT_PIECES, GC_BACKOFF, GC_BATCH_MAX, KEY_BYTES_MAX, PROTECTION_TIMEOUT, REMOVAL_TIMEOUT,
 };
 use crate::pieces::{self, Pieces};
 use crate::pins::{Pin, Pins};
@@ -36,7 +38,7 @@ const INDEX_BEHIND: &str = "the index is missing or an older copy: objects that 
 /// What a put guarantees when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Promise {
+pub enum PutGuarantee {
     /// Each piece is on one disk with the parity of its segments; until its groups have applied it,
     /// it is lost with that tome.
     Local,
@@ -56,12 +58,12 @@ pub struct StoreOptions {
     /// Source of ids.
     pub entropy: Entropy,
     /// What a put guarantees.
-    pub promise: Promise,
+    pub promise: PutGuarantee,
 }
 
 /// Position of the sweep of unwanted pieces.
 #[derive(Debug, Default)]
-struct Sweeping {
+struct GcState {
     /// The last object processed. So objects that wait for a tome do not block others.
     after: Option<BlobId>,
     /// Time of the last failed removal.
@@ -70,11 +72,11 @@ struct Sweeping {
 
 /// A put in progress.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct StartedPut {
     pub(crate) id: BlobId,
     pub(crate) sequence: u64,
     /// Its affinity group.
-    pub(crate) kin: Option<Kin>,
+    pub(crate) affinity: Option<AffinityGroup>,
 }
 
 /// A set of tomes as a store of objects. Clones are the same store.
@@ -89,8 +91,8 @@ pub(crate) struct Inner {
     is_index_behind: AtomicBool,
     clock: Clock,
     entropy: Entropy,
-    promise: Promise,
-    sweeping: Mutex<Sweeping>,
+    promise: PutGuarantee,
+    gc_state: Mutex<GcState>,
     reading: Pins,
     /// Becomes true when nothing should wait for tomes any more.
     stops: watch::Sender<bool>,
@@ -108,7 +110,7 @@ impl TomeStore {
         let is_older = |own| Ok(set.is_index_older(own)?);
         let (index, is_behind) =
             Index::open(&directory.join(INDEX), set.id(), clock.clone(), is_older)?;
-        let (sweeping, reading) = Default::default();
+        let (gc_state, reading) = Default::default();
         let (stops, _) = watch::channel(false);
         let is_index_behind = AtomicBool::new(is_behind);
         let inner = Inner {
@@ -118,7 +120,7 @@ impl TomeStore {
             clock,
             entropy,
             promise,
-            sweeping,
+            gc_state,
             reading,
             stops,
         };
@@ -138,7 +140,7 @@ impl TomeStore {
 
     /// What a put guarantees.
     #[must_use]
-    pub fn promise(&self) -> Promise {
+    pub fn promise(&self) -> PutGuarantee {
         self.0.promise
     }
 
@@ -193,7 +195,7 @@ impl Inner {
     }
 
     /// Returns the object of a key for reading: its pieces stay while the pin is held.
-    pub(crate) fn object_to_read(&self, key: &str) -> Result<(ObjectRow, Pin)> {
+    pub(crate) fn pin_object(&self, key: &str) -> Result<(ObjectRow, Pin)> {
         let mut row = self.object(key)?;
         loop {
             let pin = self.reading.pin(row.pieces.id);
@@ -207,7 +209,7 @@ impl Inner {
     }
 
     /// Fails if no tome has some piece of an object.
-    pub(crate) fn lacking(&self, pieces: &Pieces) -> Result<()> {
+    pub(crate) fn check_all_pieces(&self, pieces: &Pieces) -> Result<()> {
         for piece in pieces.all() {
             self.set.tome_of(&piece.name)?;
         }
@@ -215,7 +217,11 @@ impl Inner {
     }
 
     /// Returns an object to be put now.
-    pub(crate) fn named(&self, key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
+    pub(crate) fn new_object(
+        &self,
+        key: &str,
+        attributes: Vec<(String, String)>,
+    ) -> Result<Object> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             let what = format!("a key of {} bytes is not one of 1 to {KEY_BYTES_MAX}", key.len());
             return Err(StoreError::Invalid { what });
@@ -224,7 +230,7 @@ impl Inner {
     }
 
     /// Fails early where the commit would fail now, before anything is written; the commit decides.
-    pub(crate) fn refuse_early(&self, key: &str, mode: Mode) -> Result<()> {
+    pub(crate) fn check_mode(&self, key: &str, mode: Mode) -> Result<()> {
         if mode == Mode::Overwrite {
             return Ok(());
         }
@@ -233,13 +239,18 @@ impl Inner {
     }
 
     /// Begins a put, after which its pieces may be put.
-    pub(crate) async fn begin(&self, kin: Option<Kin>) -> Result<Begun> {
+    pub(crate) async fn begin(&self, affinity: Option<AffinityGroup>) -> Result<StartedPut> {
         let id = BlobId::from_random(self.entropy.draw());
-        Ok(Begun { id, sequence: self.index.begin(id).await?, kin })
+        Ok(StartedPut { id, sequence: self.index.begin(id).await?, affinity })
     }
 
     /// Puts the pieces of one part.
-    pub(crate) async fn put_part(&self, begun: Begun, part: usize, bytes: Bytes) -> Result<()> {
+    pub(crate) async fn put_part(
+        &self,
+        begun: StartedPut,
+        part: usize,
+        bytes: Bytes,
+    ) -> Result<()> {
         let size = usize::try_from(self.piece_bytes()).unwrap_or(usize::MAX);
         let cut = (0..bytes.len()).step_by(size).enumerate();
         let pieces: Vec<_> = cut
@@ -249,21 +260,33 @@ impl Inner {
             })
             .collect();
         let put = |(name, piece): (String, Bytes)| async move {
-            self.put_piece(&name, &piece, begun.kin).await
+            self.put_piece(&name, &piece, begun.affinity).await
         };
-        stream::iter(pieces).map(put).buffer_unordered(PIECES_AT_ONCE).try_collect::<()>().await?;
+        stream::iter(pieces)
+            .map(put)
+            .buffer_unordered(CONCURRENT_PIECES)
+            .try_collect::<()>()
+            .await?;
         Ok(())
     }
 
     /// Puts a piece. If a tome lacks physical blocks until its parities have applied earlier puts,
     /// it waits some minutes. If that tome was chosen for the affinity group, another one is tried
     /// first.
-    async fn put_piece(&self, name: &str, piece: &[u8], mut kin: Option<Kin>) -> Result<()> {
+    async fn put_piece(
+        &self,
+        name: &str,
+        piece: &[u8],
+        mut affinity: Option<AffinityGroup>,
+    ) -> Result<()> {
         let begun = self.clock.passed();
         loop {
-            match self.waited(self.set.put_kin(name, piece.to_vec(), kin)).await {
-                Err(error) if error.is_backlog() && kin.is_some() => kin = None,
-                Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
+            match self
+                .until_stopped(self.set.put_with_affinity(name, piece.to_vec(), affinity))
+                .await
+            {
+                Err(error) if error.is_backlog() && affinity.is_some() => affinity = None,
+                Err(error) if self.may_retry(&error, begun, PROTECTION_TIMEOUT) => {
                     tokio::time::sleep(TICK).await;
                 }
                 put => return Ok(put.map(drop)?),
@@ -281,8 +304,8 @@ impl Inner {
         let begun = self.clock.passed();
         loop {
             let read = if is_own { self.set.read_back(name) } else { self.set.get(name) };
-            match self.waited(read).await {
-                Err(error) if self.passes(&error, begun, PROTECTED_WITHIN) => {
+            match self.until_stopped(read).await {
+                Err(error) if self.may_retry(&error, begun, PROTECTION_TIMEOUT) => {
                     tokio::time::sleep(TICK).await;
                 }
                 got => return Ok(Bytes::from(got?)),
@@ -296,7 +319,7 @@ impl Inner {
         let begun = self.clock.passed();
         loop {
             match self.set.delete(name).await {
-                Err(error) if self.passes(&error, begun, REMOVED_WITHIN) => {
+                Err(error) if self.may_retry(&error, begun, REMOVAL_TIMEOUT) => {
                     tokio::time::sleep(TICK).await;
                 }
                 removed => return Ok(removed?),
@@ -305,19 +328,19 @@ impl Inner {
     }
 
     /// Waits for a request to tomes, unless the store is stopping.
-    async fn waited<T>(
+    async fn until_stopped<T>(
         &self,
-        asked: impl Future<Output = Result<T, TomesError>>,
+        request: impl Future<Output = Result<T, TomesError>>,
     ) -> Result<T, TomesError> {
         let mut stops = self.stops.subscribe();
         tokio::select! {
-            done = asked => done,
+            done = request => done,
             _ = stops.wait_for(|stops| *stops) => Err(TomesError::Stopped),
         }
     }
 
     /// Whether to retry a request, within a time limit.
-    fn passes(&self, error: &TomesError, begun: Instant, within: Duration) -> bool {
+    fn may_retry(&self, error: &TomesError, begun: Instant, within: Duration) -> bool {
         error.is_backlog() && self.clock.passed().since(begun) <= within
     }
 
@@ -331,11 +354,11 @@ impl Inner {
         &self,
         object: Object,
         bytes: Bytes,
-        (mode, kin): (Mode, Option<Kin>),
+        (mode, affinity): (Mode, Option<AffinityGroup>),
     ) -> Result<u64> {
-        self.refuse_early(&object.key, mode)?;
-        let begun = self.begin(kin).await?;
-        let Begun { id, sequence, .. } = begun;
+        self.check_mode(&object.key, mode)?;
+        let begun = self.begin(affinity).await?;
+        let StartedPut { id, sequence, .. } = begun;
         let put = async {
             let small = self.pieces(id, Vec::new(), bytes.len() as u64);
             let header = Header::new(&object, sequence, &small).encode()?;
@@ -360,7 +383,7 @@ impl Inner {
     /// promise holds.
     pub(crate) async fn finish(
         &self,
-        Begun { id, sequence, kin }: Begun,
+        StartedPut { id, sequence, affinity }: StartedPut,
         object: Object,
         parts: Vec<u64>,
         tail: Bytes,
@@ -378,8 +401,8 @@ impl Inner {
             );
             return Err(StoreError::Invalid { what });
         }
-        self.put_piece(&pieces::head_name(id), &head, kin).await?;
-        if self.promise == Promise::Protected {
+        self.put_piece(&pieces::head_name(id), &head, affinity).await?;
+        if self.promise == PutGuarantee::Protected {
             self.protected(&pieces).await?;
         }
         let Object { key, modified_ms, attributes } = object;
@@ -392,7 +415,7 @@ impl Inner {
         for piece in pieces.all() {
             let mut waits = std::pin::pin!(self.set.protected(&piece.name));
             loop {
-                match tokio::time::timeout(TICK, self.waited(&mut waits)).await {
+                match tokio::time::timeout(TICK, self.until_stopped(&mut waits)).await {
                     Ok(Err(error)) if error.is_backlog() => {
                         tokio::time::sleep(TICK).await;
                         waits.set(self.set.protected(&piece.name));
@@ -400,12 +423,12 @@ impl Inner {
                     Ok(done) => break done?,
                     // A tome of its group was lost meanwhile: other groups protect it sooner.
                     Err(_) if self.set.is_stranded(&piece.name)? => {
-                        self.put_again(&piece.name).await?;
+                        self.replace_piece(&piece.name).await?;
                         waits.set(self.set.protected(&piece.name));
                     }
                     Err(_) => {}
                 }
-                if self.clock.passed().since(begun) > PROTECTED_WITHIN {
+                if self.clock.passed().since(begun) > PROTECTION_TIMEOUT {
                     return Err(self.unprotected(&piece.name));
                 }
             }
@@ -415,7 +438,7 @@ impl Inner {
 
     /// Moves a piece of an object without a key to a group that can protect it. If the process ends
     /// in between, the object is unwanted at the next start.
-    async fn put_again(&self, name: &str) -> Result<()> {
+    async fn replace_piece(&self, name: &str) -> Result<()> {
         let bytes = self.get_piece(name).await?;
         self.remove_piece(name).await?;
         tracing::info!(name, "put again: a tome of its group was lost");
@@ -427,7 +450,7 @@ impl Inner {
         let what = format!(
             "a piece on tome {tome} is not in every parity of its group after {} s: see the status \
              of the set for tomes that do not answer",
-            PROTECTED_WITHIN.as_secs_f64()
+            PROTECTION_TIMEOUT.as_secs_f64()
         );
         StoreError::Unprotected { what }
     }
@@ -442,7 +465,7 @@ impl Inner {
         }
         // Otherwise unwanted pieces are removed after the next start.
         if !*self.stops.borrow() {
-            self.sweep().await;
+            self.collect_garbage().await;
         }
         put
     }
@@ -450,33 +473,33 @@ impl Inner {
     /// Removes an object. Idempotent.
     pub(crate) async fn delete(&self, key: &str) -> Result<()> {
         if self.index.delete(key).await? {
-            self.sweep().await;
+            self.collect_garbage().await;
         }
         Ok(())
     }
 
     /// Sweeps unwanted pieces. A tome that does not answer keeps them until it does.
-    async fn sweep(&self) {
+    async fn collect_garbage(&self) {
         let now = self.clock.passed();
-        let failed = self.sweeping().failed;
-        if failed.is_some_and(|at| now.since(at) < SWEEP_REST) {
+        let failed = self.gc_state().failed;
+        if failed.is_some_and(|at| now.since(at) < GC_BACKOFF) {
             return;
         }
-        if let Err(error) = self.sweep_some().await {
-            self.sweeping().failed = Some(now);
+        if let Err(error) = self.collect_batch().await {
+            self.gc_state().failed = Some(now);
             tracing::warn!("pieces are not removed yet: {}", error_chain(&error));
         }
     }
 
-    fn sweeping(&self) -> MutexGuard<'_, Sweeping> {
-        self.sweeping.lock().unwrap_or_else(PoisonError::into_inner)
+    fn gc_state(&self) -> MutexGuard<'_, GcState> {
+        self.gc_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn sweep_some(&self) -> Result<()> {
-        let after = self.sweeping().after;
-        let ids = self.index.unwanted(after, SWEEP_MAX)?;
+    async fn collect_batch(&self) -> Result<()> {
+        let after = self.gc_state().after;
+        let ids = self.index.garbage(after, GC_BATCH_MAX)?;
         // Starts over after the last one.
-        self.sweeping().after = ids.last().copied().filter(|_| ids.len() == SWEEP_MAX);
+        self.gc_state().after = ids.last().copied().filter(|_| ids.len() == GC_BATCH_MAX);
         // A tome whose objects are unknown may have some of the pieces, and come back with them.
         let is_known = self.set.unknown().is_empty();
         let (mut gone, mut failed) = (Vec::new(), Ok(()));

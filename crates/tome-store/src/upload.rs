@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fulgurite_keyed::{Mode, put_result, told};
+use fulgurite_keyed::{Mode, put_result, to_object_store_error};
 use futures::FutureExt as _;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
 
 use crate::index::Object;
 use crate::limits::PARTS_MAX;
-use crate::store::{Begun, Inner};
+use crate::store::{Inner, StartedPut};
 use crate::{Result, StoreError};
 
 /// An upload in progress.
 #[derive(Debug)]
 pub(crate) struct Upload {
     inner: Arc<Inner>,
-    begun: Begun,
+    started: StartedPut,
     /// `None` when it was completed or aborted.
     object: Option<Object>,
     parts: Vec<Part>,
@@ -31,8 +31,8 @@ struct Part {
 }
 
 impl Upload {
-    pub(crate) const fn new(inner: Arc<Inner>, begun: Begun, object: Object) -> Self {
-        Self { inner, begun, object: Some(object), parts: Vec::new() }
+    pub(crate) const fn new(inner: Arc<Inner>, started: StartedPut, object: Object) -> Self {
+        Self { inner, started, object: Some(object), parts: Vec::new() }
     }
 
     fn location(&self) -> Path {
@@ -57,14 +57,14 @@ impl MultipartUpload for Upload {
         let (send, put) = tokio::sync::oneshot::channel();
         let number = self.parts.len();
         self.parts.push(Part { length: payload.content_length() as u64, put });
-        let (inner, location, begun) = (Arc::clone(&self.inner), self.location(), self.begun);
+        let (inner, location, started) = (Arc::clone(&self.inner), self.location(), self.started);
         async move {
             if number >= PARTS_MAX {
                 let what = format!("an upload has at most {PARTS_MAX} parts");
-                return Err(told(&location, StoreError::Invalid { what }));
+                return Err(to_object_store_error(&location, StoreError::Invalid { what }));
             }
-            let put = inner.put_part(begun, number, payload.into()).await;
-            put.map_err(|error| told(&location, error))?;
+            let put = inner.put_part(started, number, payload.into()).await;
+            put.map_err(|error| to_object_store_error(&location, error))?;
             // Fails if the upload was dropped: its pieces are swept after the next start.
             let _ = send.send(());
             Ok(())
@@ -76,24 +76,25 @@ impl MultipartUpload for Upload {
         let location = self.location();
         let ended = |what: &str| StoreError::Invalid { what: what.to_owned() };
         let object = self.object.take().ok_or_else(|| ended("the upload has ended"));
-        let object = object.map_err(|error| told(&location, error))?;
+        let object = object.map_err(|error| to_object_store_error(&location, error))?;
         let put = match self.lengths() {
             Ok(parts) => {
                 let finish =
-                    self.inner.finish(self.begun, object, parts, Bytes::new(), Mode::Overwrite);
+                    self.inner.finish(self.started, object, parts, Bytes::new(), Mode::Overwrite);
                 finish.await
             }
             Err(error) => Err(error),
         };
-        let put = self.inner.ended(self.begun.id, put).await;
-        put.map(|()| put_result(self.begun.sequence)).map_err(|error| told(&location, error))
+        let put = self.inner.ended(self.started.id, put).await;
+        put.map(|()| put_result(self.started.sequence))
+            .map_err(|error| to_object_store_error(&location, error))
     }
 
     async fn abort(&mut self) -> object_store::Result<()> {
         if self.object.take().is_some() {
             let given_up = StoreError::Invalid { what: "the upload is given up".to_owned() };
             // The error is the abort itself.
-            let _ = self.inner.ended(self.begun.id, Err(given_up)).await;
+            let _ = self.inner.ended(self.started.id, Err(given_up)).await;
         }
         Ok(())
     }

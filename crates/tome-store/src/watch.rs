@@ -14,32 +14,32 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_tomes::{Happened, Watching};
+use fulgurite_tomes::{EventSubscription, TimestampedEvent};
 use fulgurite_units::error_chain;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::limits::LOOK_EVERY;
+use crate::limits::WATCH_POLL_INTERVAL;
 use crate::{Result, Snapshot, TomeStore};
 
 /// An item of the stream.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum WatchItem {
     /// A snapshot, after this many steps.
-    Scene(u64, Box<Snapshot>),
+    Snapshot(u64, Box<Snapshot>),
     /// An event, with its number.
-    Step(u64, Happened),
+    Step(u64, TimestampedEvent),
     /// Differences, after this many steps.
-    Look(u64, Box<Look>),
+    SnapshotDiff(u64, Box<SnapshotDiff>),
     /// Missed steps: the number of the last one, and how many.
     Missed(u64, u64),
 }
 
 /// Differences from the previous snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Look {
+pub struct SnapshotDiff {
     /// New reasons why the set is not healthy.
     pub raised: Vec<String>,
     /// Reasons that no longer hold.
@@ -51,11 +51,11 @@ pub struct Look {
 /// A subscription to a set.
 pub struct TomesWatch {
     store: TomeStore,
-    happened: Watching,
+    happened: EventSubscription,
     step: u64,
     /// The last reported snapshot; `None` while a scene is due.
-    told: Option<Box<Snapshot>>,
-    looking: Option<BoxFuture<'static, Result<Snapshot>>>,
+    last_reported: Option<Box<Snapshot>>,
+    polling: Option<BoxFuture<'static, Result<Snapshot>>>,
     ticks: Interval,
 }
 
@@ -69,14 +69,14 @@ impl TomeStore {
     /// Subscribes from now on. Must be called in a runtime with timers.
     #[must_use]
     pub fn watch(&self) -> TomesWatch {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        let mut ticks = tokio::time::interval(WATCH_POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         TomesWatch {
             store: self.clone(),
             happened: self.set().watch(),
             step: 0,
-            told: None,
-            looking: None,
+            last_reported: None,
+            polling: None,
             ticks,
         }
     }
@@ -84,51 +84,51 @@ impl TomeStore {
 
 impl TomesWatch {
     /// Returns the next item; `None` when the set is gone. Cancelling it loses nothing.
-    pub async fn next(&mut self) -> Option<Seen> {
+    pub async fn next(&mut self) -> Option<WatchItem> {
         loop {
-            let looking = self.looking.as_mut();
-            let looked = async {
-                match looking {
-                    Some(looking) => looking.await,
+            let polling = self.polling.as_mut();
+            let poll_result = async {
+                match polling {
+                    Some(polling) => polling.await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 biased;
-                found = looked => {
-                    self.looking = None;
-                    if let Some(seen) = self.looked(found) {
+                found = poll_result => {
+                    self.polling = None;
+                    if let Some(seen) = self.poll_result(found) {
                         return Some(seen);
                     }
                 }
                 // Events before the scene wait in the ring.
-                happened = self.happened.next(), if self.told.is_some() => {
+                happened = self.happened.next(), if self.last_reported.is_some() => {
                     return Some(match happened? {
                         Ok(happened) => {
                             self.step += 1;
-                            Seen::Step(self.step, happened)
+                            WatchItem::Step(self.step, happened)
                         }
                         Err(missed) => {
                             self.step += missed.0;
-                            self.told = None;
-                            self.look();
-                            Seen::Missed(self.step, missed.0)
+                            self.last_reported = None;
+                            self.poll();
+                            WatchItem::Missed(self.step, missed.0)
                         }
                     });
                 }
-                _ = self.ticks.tick() => self.look(),
+                _ = self.ticks.tick() => self.poll(),
             }
         }
     }
 
     /// Starts a poll, unless one is running.
-    fn look(&mut self) {
+    fn poll(&mut self) {
         let store = self.store.clone();
-        self.looking.get_or_insert_with(|| async move { store.snapshot().await }.boxed());
+        self.polling.get_or_insert_with(|| async move { store.snapshot().await }.boxed());
     }
 
     /// Returns the item for the result of a poll.
-    fn looked(&mut self, found: Result<Snapshot>) -> Option<Seen> {
+    fn poll_result(&mut self, found: Result<Snapshot>) -> Option<WatchItem> {
         let now = match found {
             Ok(now) => Box::new(now),
             Err(error) => {
@@ -137,16 +137,16 @@ impl TomesWatch {
                 return None;
             }
         };
-        let before = self.told.replace(now.clone());
-        let Some(before) = before else { return Some(Seen::Scene(self.step, now)) };
+        let before = self.last_reported.replace(now.clone());
+        let Some(before) = before else { return Some(WatchItem::Snapshot(self.step, now)) };
         if before == now {
             return None;
         }
-        Some(Seen::Look(self.step, Box::new(Look::between(&before, *now))))
+        Some(WatchItem::SnapshotDiff(self.step, Box::new(SnapshotDiff::between(&before, *now))))
     }
 }
 
-impl Look {
+impl SnapshotDiff {
     fn between(before: &Snapshot, mut now: Snapshot) -> Self {
         let new = |of: &[String], others: &[String]| -> Vec<String> {
             of.iter().filter(|reason| !others.contains(reason)).cloned().collect()

@@ -22,9 +22,9 @@ use fulgurite_codes::Signature;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::DESCENT_NODES_MAX;
+use crate::syndrome::{Verdict, locate};
 use crate::tree::shifted;
-use crate::word::{Verdict, judge};
-use crate::{Epoch, InSegment, Layout, Member, Offset, Result, Split, TomeError, Version};
+use crate::{CodeParams, Epoch, InSegment, Layout, Member, Offset, Result, TomeError, Version};
 
 /// A change of one data block of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ pub enum Side {
 /// An in-flight delta: a change that either a data member's signatures or a parity's include, but
 /// not both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Excuse {
+struct InFlightDelta {
     /// The parity whose nodes are corrected.
     parity: Member,
     offset: Offset,
@@ -114,10 +114,10 @@ pub struct Finding {
 /// ([`Descent::wants`]) and takes the members' answers ([`Descent::take`]), a level at a time.
 #[derive(Clone, Debug)]
 pub struct Descent {
-    group: Split,
+    group: CodeParams,
     layout: Layout,
     epochs: Vec<Epoch>,
-    excuses: Vec<Excuse>,
+    in_flight: Vec<InFlightDelta>,
     /// Level of the nodes asked for.
     level: u32,
     wanted: Vec<u32>,
@@ -141,12 +141,12 @@ impl Descent {
     ///
     /// # Errors
     /// [`TomeError::Count`] when members are missing or a report has the wrong role.
-    pub fn new(group: Split, layout: Layout, reports: &[Report]) -> Result<Self> {
+    pub fn new(group: CodeParams, layout: Layout, reports: &[Report]) -> Result<Self> {
         let mut descent = Self {
             group,
             layout,
             epochs: reports.iter().map(|report| report.epoch).collect(),
-            excuses: excuses(group, &layout, reports)?,
+            in_flight: in_flight(group, &layout, reports)?,
             level: depth(layout.region_blocks()),
             wanted: vec![0],
             exchanged: 0,
@@ -177,8 +177,8 @@ impl Descent {
         for (position, &index) in wanted.iter().enumerate() {
             let mut word: Vec<Signature> =
                 answers.iter().map(|nodes| nodes.signatures[position]).collect();
-            self.excuse(index, &mut word)?;
-            match judge(self.group, &word)? {
+            self.delta(index, &mut word)?;
+            match locate(self.group, &word)? {
                 Verdict::Consistent => {}
                 verdict if self.level == 0 => {
                     self.findings.push(Finding { offset: Offset::new(index), verdict });
@@ -227,13 +227,13 @@ impl Descent {
     }
 
     /// Adds in-flight deltas to the nodes of parities.
-    fn excuse(&self, index: u32, word: &mut [Signature]) -> Result<()> {
+    fn delta(&self, index: u32, word: &mut [Signature]) -> Result<()> {
         let first = u64::from(index) << self.level;
-        for excuse in &self.excuses {
-            let offset = u64::from(excuse.offset.get());
+        for delta in &self.in_flight {
+            let offset = u64::from(delta.offset.get());
             if offset >> self.level == u64::from(index) {
                 let before = (offset - first) * self.layout.block_bytes();
-                word[excuse.parity.as_usize()] ^= shifted(excuse.change, before)?;
+                word[delta.parity.as_usize()] ^= shifted(delta.change, before)?;
             }
         }
         Ok(())
@@ -260,22 +260,22 @@ fn depth(blocks: u32) -> u32 {
 
 /// Returns the in-flight deltas: those that a parity lacks, and those that it applied before the
 /// data member reported them.
-fn excuses(group: Split, layout: &Layout, reports: &[Report]) -> Result<Vec<Excuse>> {
+fn in_flight(group: CodeParams, layout: &Layout, reports: &[Report]) -> Result<Vec<InFlightDelta>> {
     let (have, need) = (reports.len(), group.total() as usize);
     if have != need {
         return Err(TomeError::Count { what: "reports", have, need });
     }
     let (data, parity) = reports.split_at(group.data() as usize);
-    let mut excuses = Vec::new();
+    let mut in_flight = Vec::new();
     for (j, report) in parity.iter().enumerate() {
-        let Side::Parity(folded) = &report.side else { return Err(wrong_side("parity")) };
+        let Side::Parity(folded) = &report.side else { return Err(wrong_role("parity")) };
         let (have, need) = (folded.len(), data.len());
         if have != need {
             return Err(TomeError::Count { what: "lists of folded changes", have, need });
         }
         for (i, (report, folded)) in data.iter().zip(folded).enumerate() {
             let Side::Data { latest, unconfirmed } = &report.side else {
-                return Err(wrong_side("data"));
+                return Err(wrong_role("data"));
             };
             let behind = unconfirmed.iter().filter(|listed| {
                 let misses = listed.missing.iter().any(|missing| usize::from(*missing) == j);
@@ -284,24 +284,24 @@ fn excuses(group: Split, layout: &Layout, reports: &[Report]) -> Result<Vec<Excu
             let ahead = folded.above.iter().filter(|change| change.version > *latest);
             for change in behind.map(|listed| &listed.change).chain(ahead) {
                 let scaled = change.signature.scale8(group.coefficient(j, i));
-                excuses.extend(in_all_of_segment(layout, change.offset, scaled)?.map(
+                in_flight.extend(with_segment_parity(layout, change.offset, scaled)?.map(
                     |(offset, change)| {
                         let parity = Member::at(group.data() as usize + j);
-                        Excuse { parity, offset, change }
+                        InFlightDelta { parity, offset, change }
                     },
                 ));
             }
         }
     }
-    Ok(excuses)
+    Ok(in_flight)
 }
 
-const fn wrong_side(what: &'static str) -> TomeError {
+const fn wrong_role(what: &'static str) -> TomeError {
     TomeError::Count { what, have: 0, need: 1 }
 }
 
 /// Returns a change of a data block, and the changes that follow in its segment's parity blocks.
-fn in_all_of_segment(
+fn with_segment_parity(
     layout: &Layout,
     offset: Offset,
     change: Signature,
@@ -309,7 +309,7 @@ fn in_all_of_segment(
     let at = layout.in_segment(offset)?;
     let (split, layout) = (layout.segment(), *layout);
     if at.position >= split.data() {
-        return Err(TomeError::NoOffset { offset, blocks: layout.region_data_blocks() });
+        return Err(TomeError::OffsetOutOfRange { offset, blocks: layout.region_data_blocks() });
     }
     let parity = (0..split.parity()).map(move |q| {
         let position = split.data() + q;

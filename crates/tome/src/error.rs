@@ -14,19 +14,19 @@ use crate::{Epoch, GroupId, Offset, RegionId, TomeId, Version};
 #[expect(missing_docs, reason = "each message says what the fields are")]
 pub enum TomeError {
     #[error("\"{text}\" is no split into data and parity; write for instance 62+2")]
-    Split { text: String },
+    CodeParams { text: String },
     #[error("{field} is {value}, but must be from {min} to {max}")]
     Range { field: &'static str, value: u64, min: u64, max: u64 },
     #[error("blocks of {bytes} bytes are not a multiple of 256 bytes")]
     BlockBytes { bytes: u64 },
     #[error("offset {offset} is not below the {blocks} blocks of a region")]
-    NoOffset { offset: Offset, blocks: u32 },
+    OffsetOutOfRange { offset: Offset, blocks: u32 },
     #[error("{have} {what} are given where there are {need}")]
     Count { what: &'static str, have: usize, need: usize },
     #[error("{bad} blocks of a segment are bad, of which its parity brings {parity} back")]
     SegmentLost { bad: usize, parity: u32 },
     #[error("a rebuilt block has not the signature that was noted for it")]
-    Unlike { offset: Offset },
+    SignatureMismatch { offset: Offset },
     #[error("the region changed while its signatures were exchanged")]
     Moved,
     #[error("not every member of group {group} answers")]
@@ -36,9 +36,9 @@ pub enum TomeError {
     #[error("region {region} is claimed by tomes that are not one, or by two groups")]
     ClaimedTwice { region: RegionId },
     #[error("tome {tome} is there twice")]
-    TwoTomes { tome: TomeId },
+    DuplicateTome { tome: TomeId },
     #[error("group {group} is there twice")]
-    TwoGroups { group: GroupId },
+    DuplicateGroup { group: GroupId },
     #[error("there is no tome {tome}")]
     NoTome { tome: TomeId },
     #[error("there is no group {group}")]
@@ -50,13 +50,13 @@ pub enum TomeError {
     #[error("region {region} is in no group")]
     NoRegion { region: RegionId },
     #[error("region {region} has data where parity is meant, or parity where data is")]
-    OtherRole { region: RegionId },
+    WrongRole { region: RegionId },
     #[error("there is no object \"{name}\"")]
     NoObject { name: String },
     #[error("object \"{name}\" is there already")]
     ObjectExists { name: String },
     #[error("the bytes of object \"{name}\" have not its digest")]
-    Digest { name: String },
+    DigestMismatch { name: String },
     #[error("object \"{name}\" has {bytes} bytes, and a tome takes from 1 to {max}")]
     ObjectBytes { name: String, bytes: u64, max: u64 },
     #[error("no room is left for {what}")]
@@ -64,13 +64,13 @@ pub enum TomeError {
     #[error("no room is left for {what} until more of what waits is done")]
     Backlog { what: &'static str },
     #[error("version {version} is another change of offset {offset} than was folded")]
-    OtherChange { offset: Offset, version: Version },
+    ConflictingChange { offset: Offset, version: Version },
     #[error("{have} tomes have room where a group needs {need}")]
     TooFewTomes { have: usize, need: usize },
     #[error("only {have} members of group {group} are left where {need} are needed")]
     GroupLost { group: GroupId, have: usize, need: usize },
     #[error("what was rebuilt of group {group} is not what its code word says")]
-    Misbuilt { group: GroupId },
+    RebuildMismatch { group: GroupId },
     #[error(transparent)]
     Code(#[from] CodeError),
 }
@@ -83,18 +83,18 @@ impl TomeError {
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Split { .. }
+            Self::CodeParams { .. }
             | Self::Range { .. }
             | Self::BlockBytes { .. }
-            | Self::NoOffset { .. }
+            | Self::OffsetOutOfRange { .. }
             | Self::SameTome { .. }
-            | Self::OtherRole { .. }
+            | Self::WrongRole { .. }
             | Self::ObjectBytes { .. }
             | Self::Count { .. } => ErrorKind::Invalid,
             Self::SegmentLost { .. }
-            | Self::Unlike { .. }
-            | Self::Misbuilt { .. }
-            | Self::Digest { .. }
+            | Self::SignatureMismatch { .. }
+            | Self::RebuildMismatch { .. }
+            | Self::DigestMismatch { .. }
             | Self::GroupLost { .. } => ErrorKind::Corrupt,
             Self::Moved
             | Self::Silent { .. }
@@ -102,12 +102,12 @@ impl TomeError {
             | Self::Full { .. }
             | Self::Backlog { .. } => ErrorKind::Unavailable,
             Self::ClaimedTwice { .. }
-            | Self::TwoTomes { .. }
-            | Self::TwoGroups { .. }
+            | Self::DuplicateTome { .. }
+            | Self::DuplicateGroup { .. }
             | Self::InUse { .. }
             | Self::ObjectExists { .. }
             | Self::StaleEpoch { .. }
-            | Self::OtherChange { .. } => ErrorKind::Conflict,
+            | Self::ConflictingChange { .. } => ErrorKind::Conflict,
             Self::NoTome { .. }
             | Self::NoGroup { .. }
             | Self::NoRegion { .. }

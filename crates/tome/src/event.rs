@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::awake::{Object, Row};
 use crate::consistency::Finding;
 use crate::group::{Group, Move};
 use crate::message::{Held, Message};
-use crate::token::{FromKeeper, ToKeeper, TokenId};
-use crate::whole::{Wanted, Whole};
-use crate::{Epoch, GroupId, Member, Offset, RegionIndex, Spot, TomeError, TomeId, Version};
+use crate::metadata::{Object, Row};
+use crate::object_assembler::{ExpectedObject, VerifiedObject};
+use crate::token::{FromTokenManager, ToTokenManager, TokenId};
+use crate::{
+    Epoch, GroupId, Member, Offset, PhysicalBlock, RegionIndex, TomeError, TomeId, Version,
+};
 
 /// A client's request, numbered by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -97,20 +99,20 @@ pub enum Event {
         objects: Vec<(String, Object)>,
     },
     /// A message from another tome.
-    Told {
+    Received {
         /// The sender.
         from: TomeId,
         /// The message.
         message: Message,
     },
     /// A message from the token manager.
-    Keeper(FromKeeper),
+    TokenManager(FromTokenManager),
     /// The disk is spinning.
-    Up,
+    SpunUp,
     /// The disk did not spin up.
-    UpFailed,
+    SpinUpFailed,
     /// The disk has spun down.
-    Down,
+    SpunDown,
     /// The blocks read, in the order requested; `None` where one cannot be read.
     Read {
         /// The job that asked.
@@ -119,11 +121,11 @@ pub enum Event {
         blocks: Vec<Option<Vec<u8>>>,
     },
     /// The object read; `None` if it is incomplete or does not match its signatures.
-    Gathered {
+    ObjectRead {
         /// The job that asked.
         job: u64,
         /// The object.
-        whole: Option<Whole>,
+        whole: Option<VerifiedObject>,
     },
     /// Time passed.
     Timer,
@@ -135,47 +137,47 @@ pub enum Event {
 pub enum Command {
     /// Persist these rows, all or none.
     Commit(Vec<Row>),
-    /// Spin the disk up. Answered with `Up` or `UpFailed`.
+    /// Spin the disk up. Answered with `SpunUp` or `SpinUpFailed`.
     SpinUp {
         /// The token that permits it.
         token: TokenId,
         /// Its epoch, which the fence checks.
         epoch: Epoch,
     },
-    /// Spin the disk down. Answered with `Down`.
+    /// Spin the disk down. Answered with `SpunDown`.
     SpinDown,
     /// Read physical blocks. Answered with `Read`.
     Read {
         /// The job that asks.
         job: u64,
         /// The physical blocks.
-        spots: Vec<Spot>,
+        physical_blocks: Vec<PhysicalBlock>,
     },
-    /// Read physical blocks into one object and verify each. Answered with `Gathered`.
-    Gather {
+    /// Read physical blocks into one object and verify each. Answered with `ObjectRead`.
+    ReadObject {
         /// The job that asks.
         job: u64,
         /// Physical blocks of the object, in order.
-        spots: Vec<Spot>,
+        physical_blocks: Vec<PhysicalBlock>,
         /// The expected object.
-        wanted: Wanted,
+        wanted: ExpectedObject,
     },
     /// Write a block.
     Write {
         /// The physical block.
-        spot: Spot,
+        spot: PhysicalBlock,
         /// Its bytes.
         bytes: Vec<u8>,
     },
     /// Send a message to another tome.
-    Tell {
+    Send {
         /// The receiver.
         to: TomeId,
         /// The message.
         message: Message,
     },
     /// Send a message to the token manager.
-    Keeper(ToKeeper),
+    TokenManager(ToTokenManager),
     /// Answer a client.
     Answer {
         /// Its request.

@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Epoch, GroupId, Member, RegionId, RegionIndex, Result, Split, TomeError, TomeId};
+use crate::{CodeParams, Epoch, GroupId, Member, RegionId, RegionIndex, Result, TomeError, TomeId};
 
 /// The members of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     id: GroupId,
-    split: Split,
+    split: CodeParams,
     seats: Vec<RegionId>,
     /// How often a member slot moved.
     #[serde(default)]
@@ -36,14 +36,14 @@ impl Group {
     /// # Errors
     /// [`TomeError::Range`] and [`TomeError::Count`] when the regions cannot form such a group,
     /// [`TomeError::SameTome`] when two are on one tome.
-    pub fn new(id: GroupId, split: Split, seats: Vec<RegionId>) -> Result<Self> {
+    pub fn new(id: GroupId, split: CodeParams, seats: Vec<RegionId>) -> Result<Self> {
         let (have, need) = (seats.len(), split.of_group()?.total() as usize);
         if have != need {
             return Err(TomeError::Count { what: "regions of a group", have, need });
         }
         let mut tomes = BTreeSet::new();
-        match seats.iter().find(|seat| !tomes.insert(seat.tome)) {
-            Some(seat) => Err(TomeError::SameTome { group: id, tome: seat.tome }),
+        match seats.iter().find(|slot| !tomes.insert(slot.tome)) {
+            Some(slot) => Err(TomeError::SameTome { group: id, tome: slot.tome }),
             None => Ok(Self { id, split, seats, epoch: Epoch::default() }),
         }
     }
@@ -56,7 +56,7 @@ impl Group {
 
     /// Its code: how many members have data and how many parity.
     #[must_use]
-    pub const fn split(&self) -> Split {
+    pub const fn split(&self) -> CodeParams {
         self.split
     }
 
@@ -94,7 +94,7 @@ impl Group {
     /// Returns the member number of a region.
     #[must_use]
     pub fn member(&self, region: RegionId) -> Option<Member> {
-        self.seats.iter().position(|seat| *seat == region).map(Member::at)
+        self.seats.iter().position(|slot| *slot == region).map(Member::at)
     }
 
     /// Returns the tome of parity number `parity`, from zero.
@@ -107,7 +107,7 @@ impl Group {
     }
 
     fn has(&self, tome: TomeId) -> bool {
-        self.seats.iter().any(|seat| seat.tome == tome)
+        self.seats.iter().any(|slot| slot.tome == tome)
     }
 }
 
@@ -130,7 +130,7 @@ pub struct Retirement {
     /// The moves that start now, each to its own free region.
     pub moves: Vec<Move>,
     /// Groups for which no tome outside the group has a free region.
-    pub without_room: Vec<GroupId>,
+    pub unplaced: Vec<GroupId>,
     /// Number of moves to plan once another member slot of the same group has moved.
     pub later: usize,
 }
@@ -138,7 +138,7 @@ pub struct Retirement {
 /// All tomes and groups of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    split: Split,
+    split: CodeParams,
     free: BTreeMap<TomeId, BTreeSet<RegionIndex>>,
     groups: BTreeMap<GroupId, Group>,
     /// Tomes that are leaving: they take nothing new.
@@ -150,7 +150,7 @@ impl Groups {
     ///
     /// # Errors
     /// [`TomeError::Range`] when the code does not suit a group.
-    pub fn new(split: Split) -> Result<Self> {
+    pub fn new(split: CodeParams) -> Result<Self> {
         let split = split.of_group()?;
         let (free, groups, leaving) = Default::default();
         Ok(Self { split, free, groups, leaving })
@@ -159,10 +159,10 @@ impl Groups {
     /// Adds a tome, all of whose regions are free.
     ///
     /// # Errors
-    /// [`TomeError::TwoTomes`] when there is one of this number.
+    /// [`TomeError::DuplicateTome`] when there is one of this number.
     pub fn add_tome(&mut self, tome: TomeId, regions: u32) -> Result<()> {
         if self.free.contains_key(&tome) {
-            return Err(TomeError::TwoTomes { tome });
+            return Err(TomeError::DuplicateTome { tome });
         }
         self.free.insert(tome, (0..regions).map(RegionIndex::new).collect());
         Ok(())
@@ -171,12 +171,12 @@ impl Groups {
     /// Adds an existing group, as its members report it.
     ///
     /// # Errors
-    /// [`TomeError::TwoGroups`], [`TomeError::NoTome`], or [`TomeError::ClaimedTwice`] when one of
-    /// its regions is not free: another group has it, or its tome has no such region. Then nothing
-    /// is changed.
+    /// [`TomeError::DuplicateGroup`], [`TomeError::NoTome`], or [`TomeError::ClaimedTwice`] when
+    /// one of its regions is not free: another group has it, or its tome has no such region. Then
+    /// nothing is changed.
     pub fn claim(&mut self, group: Group) -> Result<()> {
         if self.groups.contains_key(&group.id) {
-            return Err(TomeError::TwoGroups { group: group.id });
+            return Err(TomeError::DuplicateGroup { group: group.id });
         }
         for &region in &group.seats {
             let tome = region.tome;
@@ -185,7 +185,7 @@ impl Groups {
                 return Err(TomeError::ClaimedTwice { region });
             }
         }
-        group.seats.iter().for_each(|seat| self.take(*seat));
+        group.seats.iter().for_each(|slot| self.take(*slot));
         self.groups.insert(group.id, group);
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Groups {
     /// When group numbers are used up.
     pub fn populate(&mut self) -> Vec<GroupId> {
         let mut made = Vec::new();
-        while let Some(mut tomes) = self.roomiest(self.split.total() as usize) {
+        while let Some(mut tomes) = self.emptiest(self.split.total() as usize) {
             let id = self.groups.last_key_value().map_or(0, |(id, _)| id.get() + 1);
             tomes.sort_unstable();
             let turn = id as usize % tomes.len();
@@ -205,7 +205,7 @@ impl Groups {
                 tomes.into_iter().filter_map(|tome| self.first_free(tome)).collect();
             let group = Group::new(GroupId::new(id), self.split, seats);
             let group = group.expect("tomes with room, each once");
-            group.seats.iter().for_each(|seat| self.take(*seat));
+            group.seats.iter().for_each(|slot| self.take(*slot));
             made.push(group.id);
             self.groups.insert(group.id, group);
         }
@@ -266,14 +266,14 @@ impl Groups {
         let own = planned.iter().filter(is_own).count();
         retirement.later = later.len() - own.min(later.len());
         let seats: Vec<(GroupId, Member, RegionId)> =
-            now.into_iter().filter_map(|group| seat_of(group, tome)).collect();
+            now.into_iter().filter_map(|group| slot_of(group, tome)).collect();
         for (group, member, from) in seats {
             match self.room_for(group) {
                 Some(to) => {
                     self.take(to);
                     retirement.moves.push(Move { group, member, from, to });
                 }
-                None => retirement.without_room.push(group),
+                None => retirement.unplaced.push(group),
             }
         }
         Ok(retirement)
@@ -317,7 +317,7 @@ impl Groups {
     }
 
     /// Returns the `count` tomes with the most free regions; `None` if fewer have any.
-    fn roomiest(&self, count: usize) -> Option<Vec<TomeId>> {
+    fn emptiest(&self, count: usize) -> Option<Vec<TomeId>> {
         let mut with_room: Vec<(std::cmp::Reverse<usize>, TomeId)> = self
             .staying()
             .filter(|(_, free)| !free.is_empty())
@@ -331,8 +331,8 @@ impl Groups {
     fn room_for(&self, group: GroupId) -> Option<RegionId> {
         let group = self.groups.get(&group)?;
         let others = self.staying().filter(|(tome, free)| !group.has(*tome) && !free.is_empty());
-        let roomiest = others.max_by_key(|(tome, free)| (free.len(), std::cmp::Reverse(*tome)))?;
-        self.first_free(roomiest.0)
+        let emptiest = others.max_by_key(|(tome, free)| (free.len(), std::cmp::Reverse(*tome)))?;
+        self.first_free(emptiest.0)
     }
 
     fn first_free(&self, tome: TomeId) -> Option<RegionId> {
@@ -352,8 +352,8 @@ impl Groups {
     }
 }
 
-fn seat_of(group: &Group, tome: TomeId) -> Option<(GroupId, Member, RegionId)> {
+fn slot_of(group: &Group, tome: TomeId) -> Option<(GroupId, Member, RegionId)> {
     let seats = group.seats.iter().enumerate();
-    let mut of_tome = seats.filter(|(_, seat)| seat.tome == tome);
-    of_tome.next().map(|(position, seat)| (group.id, Member::at(position), *seat))
+    let mut of_tome = seats.filter(|(_, slot)| slot.tome == tome);
+    of_tome.next().map(|(position, slot)| (group.id, Member::at(position), *slot))
 }

@@ -64,7 +64,7 @@ number!(
 );
 number!(
     /// A physical block of a disk. A block that is rewritten moves to another physical block.
-    Spot,
+    PhysicalBlock,
     u32
 );
 number!(

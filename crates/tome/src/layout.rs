@@ -18,10 +18,10 @@ use fulgurite_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    AWAKE_BYTES_PER_BLOCK, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BLOCKS_MAX, PUT_BLOCKS_MAX,
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BLOCKS_MAX, METADATA_BYTES_PER_BLOCK, PUT_BLOCKS_MAX,
     REGION_BLOCKS_MAX,
 };
-use crate::{Offset, Result, Split, TomeError};
+use crate::{CodeParams, Offset, Result, TomeError};
 
 /// How the disk of a tome is divided. All tomes of a set have the same block size, segment code and
 /// segments per region; disks may have more regions or fewer.
@@ -38,7 +38,7 @@ pub struct Parts {
     /// Bytes of a block.
     pub block: ByteCount,
     /// The code of a segment's blocks.
-    pub segment: Split,
+    pub segment: CodeParams,
     /// Segments of a region.
     pub segments: u32,
     /// Regions of the disk.
@@ -93,7 +93,7 @@ impl Layout {
 
     /// The code of a segment's blocks.
     #[must_use]
-    pub const fn segment(&self) -> Split {
+    pub const fn segment(&self) -> CodeParams {
         self.parts.segment
     }
 
@@ -124,24 +124,24 @@ impl Layout {
 
     /// Physical blocks of the disk.
     #[must_use]
-    pub const fn spots(&self) -> u64 {
+    pub const fn physical_blocks(&self) -> u64 {
         self.blocks() + self.parts.spares as u64
     }
 
     /// Bytes of the disk that the layout uses.
     #[must_use]
     pub const fn disk_bytes(&self) -> ByteCount {
-        ByteCount::new(self.spots() * self.block_bytes())
+        ByteCount::new(self.physical_blocks() * self.block_bytes())
     }
 
     /// Returns the segment of an offset, and the position there.
     ///
     /// # Errors
-    /// [`TomeError::NoOffset`].
+    /// [`TomeError::OffsetOutOfRange`].
     pub fn in_segment(&self, offset: Offset) -> Result<InSegment> {
         let blocks = self.region_blocks();
         if offset.get() >= blocks {
-            return Err(TomeError::NoOffset { offset, blocks });
+            return Err(TomeError::OffsetOutOfRange { offset, blocks });
         }
         let total = self.parts.segment.total();
         Ok(InSegment { segment: offset.get() / total, position: offset.get() % total })
@@ -174,31 +174,31 @@ impl Layout {
 
     /// Bytes of the metadata store for all blocks, without object names and pending changes.
     #[must_use]
-    pub const fn awake_bytes(&self) -> ByteCount {
-        ByteCount::new(self.blocks() * AWAKE_BYTES_PER_BLOCK)
+    pub const fn metadata_bytes(&self) -> ByteCount {
+        ByteCount::new(self.blocks() * METADATA_BYTES_PER_BLOCK)
     }
 }
 
 /// Returns the space overhead: raw bytes per user byte, less one, with these codes for segments and
 /// groups (Pergamum (FAST 2008), section 5.1: 0.27 for 62+2 and 13+3).
 #[must_use]
-pub fn overhead(segment: Split, group: Split) -> f64 {
-    let factor = |split: Split| f64::from(split.total()) / f64::from(split.data());
+pub fn overhead(segment: CodeParams, group: CodeParams) -> f64 {
+    let factor = |split: CodeParams| f64::from(split.total()) / f64::from(split.data());
     factor(segment) * factor(group) - 1.0
 }
 
 /// Returns the user bytes that fit on this many raw bytes, rounded down.
 #[must_use]
-pub fn user_bytes(raw: ByteCount, segment: Split, group: Split) -> ByteCount {
-    let product = |of: fn(Split) -> u32| u128::from(of(segment)) * u128::from(of(group));
-    let bytes = u128::from(raw.get()) * product(Split::data) / product(Split::total);
+pub fn user_bytes(raw: ByteCount, segment: CodeParams, group: CodeParams) -> ByteCount {
+    let product = |of: fn(CodeParams) -> u32| u128::from(of(segment)) * u128::from(of(group));
+    let bytes = u128::from(raw.get()) * product(CodeParams::data) / product(CodeParams::total);
     ByteCount::new(u64::try_from(bytes).expect("less than it was of"))
 }
 
 /// Returns the NVRAM bytes of the paper for a disk: a 64-bit signature and a 32-bit timestamp per
 /// block (Pergamum (FAST 2008), section 4.1).
 #[must_use]
-pub const fn paper_awake_bytes(disk: ByteCount, block: ByteCount) -> ByteCount {
+pub const fn paper_metadata_bytes(disk: ByteCount, block: ByteCount) -> ByteCount {
     ByteCount::new(disk.get() / block.get() * 12)
 }
 

@@ -22,10 +22,10 @@
 //! threads, files and network ([`fulgurite_units::Controller`]), so that real tomes and the twin
 //! run the same code. Design note 0028.
 
-pub mod alone;
-pub mod applied;
-pub mod awake;
-mod bits;
+pub mod applied_changes;
+mod bitmap;
+pub mod block_multiplier;
+mod code_params;
 pub mod consistency;
 mod error;
 mod event;
@@ -33,27 +33,29 @@ pub mod group;
 mod ids;
 pub mod layout;
 pub mod limits;
+pub mod membership;
+pub mod membership_state;
 pub mod message;
+pub mod metadata;
+pub mod object_assembler;
+pub mod offline_read;
 pub mod pending;
 pub mod placement;
 pub mod rebuild;
-pub mod scaled;
 pub mod segment;
-mod split;
-pub mod standing;
-pub mod stood;
+pub mod syndrome;
 pub mod token;
 mod tome;
 pub mod tree;
-pub mod whole;
 mod wire;
-pub mod word;
 
+pub use code_params::CodeParams;
 pub use error::{Result, TomeError};
 pub use event::{Alarm, Answer, Command, Event, RequestId};
-pub use ids::{Epoch, GroupId, Member, Offset, RegionId, RegionIndex, Spot, TomeId, Version};
+pub use ids::{
+    Epoch, GroupId, Member, Offset, PhysicalBlock, RegionId, RegionIndex, TomeId, Version,
+};
 pub use layout::{InSegment, Layout, Parts};
-pub use split::Split;
 pub use tome::{Spending, Tome, Unprotected};
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::alone::Holding;
 use crate::consistency::{Change, Folded, Nodes, Report};
 use crate::group::{Group, Move};
+use crate::offline_read::Holding;
 use crate::{Epoch, GroupId, Member, Offset, Version};
 
 /// A message from one tome to another.
@@ -154,14 +154,14 @@ pub struct Held {
     /// Its block; empty when only the metadata store was asked.
     pub block: Vec<u8>,
     /// Changes at the offset whose bytes it knows.
-    pub changes: Vec<Known>,
+    pub changes: Vec<KnownChange>,
     /// Changes that it has applied of each data member, if it holds parity.
     pub folded: Vec<Folded>,
 }
 
 /// A change whose bytes are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct KnownChange {
     /// The data member.
     pub member: Member,
     /// Its version.
@@ -172,7 +172,7 @@ pub struct Known {
 
 impl From<Holding> for Held {
     fn from(holding: Holding) -> Self {
-        let known = |((member, version), bytes)| Known { member, version, bytes };
+        let known = |((member, version), bytes)| KnownChange { member, version, bytes };
         let changes = holding.changes.into_iter().map(known).collect();
         Self { block: holding.block, changes, folded: holding.folded }
     }
@@ -182,7 +182,7 @@ impl Held {
     /// Returns the same as a holding of the member that sent it.
     #[must_use]
     pub fn holding(self, member: Member) -> Holding {
-        let known = |known: Known| ((known.member, known.version), known.bytes);
+        let known = |known: KnownChange| ((known.member, known.version), known.bytes);
         let changes = self.changes.into_iter().map(known).collect();
         Holding { member, block: self.block, changes, folded: self.folded }
     }

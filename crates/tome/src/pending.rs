@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::consistency::{Change, Unconfirmed};
 use crate::limits::PENDING_MAX;
-use crate::{Offset, Result, Split, Spot, TomeError, Version};
+use crate::{CodeParams, Offset, PhysicalBlock, Result, TomeError, Version};
 
 /// A set of parities of one group, numbered from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Parities(u16);
 impl Parities {
     /// Returns all parities of a group.
     #[must_use]
-    pub const fn all(group: Split) -> Self {
+    pub const fn all(group: CodeParams) -> Self {
         // A group has at most 16 parities.
         Self(u16::MAX >> (16 - group.parity()))
     }
@@ -62,9 +62,9 @@ pub struct Pending {
     /// The block.
     pub offset: Offset,
     /// Its physical block before; `None` where it was never written.
-    pub old: Option<Spot>,
+    pub old: Option<PhysicalBlock>,
     /// Its physical block since.
-    pub new: Spot,
+    pub new: PhysicalBlock,
     /// The signature of the change.
     #[serde(with = "crate::wire::signature")]
     pub change: Signature,
@@ -140,12 +140,12 @@ impl PendingList {
 
     /// Whether a physical block is needed to compute a change.
     #[must_use]
-    pub fn needs(&self, spot: Spot) -> bool {
+    pub fn needs(&self, spot: PhysicalBlock) -> bool {
         self.all.values().any(|pending| pending.old == Some(spot) || pending.new == spot)
     }
 
     /// Records that a block moved to another physical block.
-    pub fn moved(&mut self, from: Spot, to: Spot) {
+    pub fn moved(&mut self, from: PhysicalBlock, to: PhysicalBlock) {
         for pending in self.all.values_mut() {
             if pending.old == Some(from) {
                 pending.old = Some(to);

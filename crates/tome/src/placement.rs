@@ -14,10 +14,12 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_units::{Instant, Kin};
+use fulgurite_units::{AffinityGroup, Instant};
 
 use crate::TomeId;
-use crate::limits::{KIN_BLOCKS_MAX, KIN_ROOM_SHARE, KIN_WITHIN, KINS_MAX};
+use crate::limits::{
+    AFFINITY_GROUPS_MAX, AFFINITY_RUN_BLOCKS_MAX, AFFINITY_SPACE_DIVISOR, AFFINITY_WINDOW,
+};
 
 /// A tome that could take an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +29,12 @@ pub struct Candidate {
     /// Data blocks that no object uses.
     pub free: u64,
     /// Whether its disk is spinning.
-    pub turns: bool,
+    pub is_spinning: bool,
 }
 
 /// The last placement of an affinity group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Last {
+pub struct LastPlacement {
     /// The tome.
     pub tome: TomeId,
     /// Time of the last put.
@@ -45,52 +47,55 @@ pub struct Last {
 #[must_use]
 pub fn choose(
     candidates: &[Candidate],
-    last: Option<&Last>,
+    last: Option<&LastPlacement>,
     blocks: u64,
     now: Instant,
 ) -> Option<TomeId> {
     let with_room = || candidates.iter().filter(|candidate| candidate.free >= blocks);
     let most = with_room().map(|candidate| candidate.free).max()?;
-    let kin = last.filter(|last| {
-        now.since(last.at) <= KIN_WITHIN && last.blocks.saturating_add(blocks) <= KIN_BLOCKS_MAX
+    let affinity = last.filter(|last| {
+        now.since(last.at) <= AFFINITY_WINDOW
+            && last.blocks.saturating_add(blocks) <= AFFINITY_RUN_BLOCKS_MAX
     });
-    let same = kin.and_then(|last| {
-        let is_even = |free: u64| free.saturating_mul(KIN_ROOM_SHARE) >= most;
+    let same = affinity.and_then(|last| {
+        let is_even = |free: u64| free.saturating_mul(AFFINITY_SPACE_DIVISOR) >= most;
         with_room().find(|candidate| candidate.tome == last.tome && is_even(candidate.free))
     });
     let key = |candidate: &&Candidate| {
-        (candidate.turns, candidate.free, std::cmp::Reverse(candidate.tome))
+        (candidate.is_spinning, candidate.free, std::cmp::Reverse(candidate.tome))
     };
     same.or_else(|| with_room().max_by_key(key)).map(|candidate| candidate.tome)
 }
 
 /// The last placement of each affinity group. Safe to forget: then free space decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kins(BTreeMap<Kin, Last>);
+pub struct PlacementHistory(BTreeMap<AffinityGroup, LastPlacement>);
 
-impl Kins {
+impl PlacementHistory {
     /// Returns the last placement of an affinity group.
     #[must_use]
-    pub fn last(&self, kin: Kin) -> Option<&Last> {
-        self.0.get(&kin)
+    pub fn last(&self, affinity: AffinityGroup) -> Option<&LastPlacement> {
+        self.0.get(&affinity)
     }
 
     /// Records that an object of an affinity group was put.
-    pub fn note(&mut self, kin: Kin, tome: TomeId, blocks: u64, now: Instant) {
-        let before = self.0.get(&kin).filter(|last| last.tome == tome);
+    pub fn record(&mut self, affinity: AffinityGroup, tome: TomeId, blocks: u64, now: Instant) {
+        let before = self.0.get(&affinity).filter(|last| last.tome == tome);
         // A run that ended by length or time restarts, even on the same tome.
         let run = before.filter(|last| {
-            now.since(last.at) <= KIN_WITHIN && last.blocks.saturating_add(blocks) <= KIN_BLOCKS_MAX
+            now.since(last.at) <= AFFINITY_WINDOW
+                && last.blocks.saturating_add(blocks) <= AFFINITY_RUN_BLOCKS_MAX
         });
         let blocks = blocks.saturating_add(run.map_or(0, |last| last.blocks));
-        if self.0.len() >= KINS_MAX && !self.0.contains_key(&kin) {
-            self.0.retain(|_, last| now.since(last.at) <= KIN_WITHIN);
-            let oldest = self.0.iter().min_by_key(|(_, last)| last.at).map(|(kin, _)| *kin);
-            if let Some(oldest) = oldest.filter(|_| self.0.len() >= KINS_MAX) {
+        if self.0.len() >= AFFINITY_GROUPS_MAX && !self.0.contains_key(&affinity) {
+            self.0.retain(|_, last| now.since(last.at) <= AFFINITY_WINDOW);
+            let oldest =
+                self.0.iter().min_by_key(|(_, last)| last.at).map(|(affinity, _)| *affinity);
+            if let Some(oldest) = oldest.filter(|_| self.0.len() >= AFFINITY_GROUPS_MAX) {
                 self.0.remove(&oldest);
             }
         }
-        self.0.insert(kin, Last { tome, at: now, blocks });
+        self.0.insert(affinity, LastPlacement { tome, at: now, blocks });
     }
 
     /// Number of affinity groups known.

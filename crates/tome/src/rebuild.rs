@@ -21,14 +21,14 @@ use fulgurite_codes::Signature;
 use fulgurite_codes::small::SmallCode;
 use serde::{Deserialize, Serialize};
 
-use crate::word::{Verdict, judge};
-use crate::{GroupId, Member, Result, Split, TomeError};
+use crate::syndrome::{Verdict, locate};
+use crate::{CodeParams, GroupId, Member, Result, TomeError};
 
 /// How a region of a group is rebuilt, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebuild {
     group: GroupId,
-    split: Split,
+    split: CodeParams,
     target: Member,
     /// Final factor of each source.
     factors: BTreeMap<Member, u8>,
@@ -49,13 +49,13 @@ pub struct Step {
 
 /// The cost of losing a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mending {
+pub enum SourceLoss {
     /// Nothing: it is in the sum, or was not needed.
     None,
     /// This many sources that were in the sum must spin once more.
-    Again(usize),
+    SpinAgain(usize),
     /// The sum is discarded.
-    Anew,
+    Restart,
 }
 
 impl Rebuild {
@@ -65,7 +65,7 @@ impl Rebuild {
     /// [`TomeError::GroupLost`] when too few are left.
     pub fn new(
         group: GroupId,
-        split: Split,
+        split: CodeParams,
         target: Member,
         available: &BTreeSet<Member>,
     ) -> Result<Self> {
@@ -104,12 +104,12 @@ impl Rebuild {
     ///
     /// # Errors
     /// [`TomeError::GroupLost`] when too few are left; then nothing is changed.
-    pub fn lost(&mut self, available: &BTreeSet<Member>) -> Result<Mending> {
+    pub fn lost(&mut self, available: &BTreeSet<Member>) -> Result<SourceLoss> {
         let missing = |(source, factor): (&Member, &u8)| {
             !available.contains(source) && self.folded.get(source) != Some(factor)
         };
         if !self.factors.iter().any(missing) {
-            return Ok(Mending::None);
+            return Ok(SourceLoss::None);
         }
         let factors = choose(self.group, self.split, self.target, available, &self.folded)?;
         let changes = |(source, factor): &(&Member, &u8)| factors.get(source) != Some(factor);
@@ -117,10 +117,10 @@ impl Rebuild {
             self.folded.iter().filter(changes).map(|(source, _)| *source).collect();
         self.factors = factors;
         if changed.iter().all(|source| available.contains(source)) {
-            return Ok(Mending::Again(changed.len()));
+            return Ok(SourceLoss::SpinAgain(changed.len()));
         }
         self.folded.clear();
-        Ok(Mending::Anew)
+        Ok(SourceLoss::Restart)
     }
 
     /// Returns how many sources have their final factor in the sum, and how many there are.
@@ -138,7 +138,7 @@ impl Rebuild {
     /// Verifies the result against its sources: signatures of sums are sums of signatures.
     ///
     /// # Errors
-    /// [`TomeError::Misbuilt`] when the sum differs, or sources are missing in it.
+    /// [`TomeError::RebuildMismatch`] when the sum differs, or sources are missing in it.
     pub fn verify_sum(&self, made: Signature, roots: &BTreeMap<Member, Signature>) -> Result<()> {
         let terms = self.factors.iter().map(|(source, factor)| {
             let root = roots.get(source).copied()?;
@@ -148,20 +148,21 @@ impl Rebuild {
         if self.next().is_none() && sum == Some(made) {
             return Ok(());
         }
-        Err(TomeError::Misbuilt { group: self.group })
+        Err(TomeError::RebuildMismatch { group: self.group })
     }
 
     /// Verifies the result as part of a codeword. `roots` has the root of each member, with the
     /// result in place of the target.
     ///
     /// # Errors
-    /// [`TomeError::Misbuilt`] when they do not form a codeword, or sources are missing in the sum.
+    /// [`TomeError::RebuildMismatch`] when they do not form a codeword, or sources are missing in
+    /// the sum.
     pub fn verify(&self, roots: &[Signature]) -> Result<()> {
         let is_whole = self.next().is_none();
-        match judge(self.split, roots)? {
+        match locate(self.split, roots)? {
             Verdict::Consistent if is_whole => Ok(()),
             Verdict::Consistent | Verdict::Wrong(_) | Verdict::Unnamed => {
-                Err(TomeError::Misbuilt { group: self.group })
+                Err(TomeError::RebuildMismatch { group: self.group })
             }
         }
     }
@@ -171,7 +172,7 @@ impl Rebuild {
 /// are written more and may have deltas in flight.
 fn choose(
     group: GroupId,
-    split: Split,
+    split: CodeParams,
     target: Member,
     available: &BTreeSet<Member>,
     folded: &BTreeMap<Member, u8>,

@@ -15,12 +15,12 @@
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{Signature, signature};
 
-use crate::{Offset, Result, Split, TomeError};
+use crate::{CodeParams, Offset, Result, TomeError};
 
 /// The code of a segment's blocks.
 #[derive(Clone, Debug)]
 pub struct SegmentCode {
-    split: Split,
+    split: CodeParams,
     code: SmallCode,
 }
 
@@ -28,15 +28,15 @@ impl SegmentCode {
     /// Returns the code of segments with this many data and parity blocks.
     ///
     /// # Errors
-    /// None for a checked [`Split`]; errors of the code are passed on.
-    pub fn new(split: Split) -> Result<Self> {
+    /// None for a checked [`CodeParams`]; errors of the code are passed on.
+    pub fn new(split: CodeParams) -> Result<Self> {
         let code = SmallCode::new(split.data() as usize, split.parity() as usize)?;
         Ok(Self { split, code })
     }
 
     /// Data and parity.
     #[must_use]
-    pub const fn split(&self) -> Split {
+    pub const fn split(&self) -> CodeParams {
         self.split
     }
 
@@ -83,8 +83,8 @@ impl SegmentCode {
     /// Returns which blocks could not be read or do not match their signature.
     #[must_use]
     pub fn bad(blocks: &[Option<Vec<u8>>], signatures: &[Signature]) -> Vec<usize> {
-        let is_bad = |(block, noted): (&Option<Vec<u8>>, &Signature)| {
-            block.as_ref().is_none_or(|bytes| signature(bytes) != *noted)
+        let is_bad = |(block, recorded): (&Option<Vec<u8>>, &Signature)| {
+            block.as_ref().is_none_or(|bytes| signature(bytes) != *recorded)
         };
         let all = blocks.iter().zip(signatures).enumerate();
         all.filter(|(_, pair)| is_bad(*pair)).map(|(position, _)| position).collect()
@@ -94,9 +94,9 @@ impl SegmentCode {
     /// its signature first.
     ///
     /// # Errors
-    /// [`TomeError::SegmentLost`] when more are bad than there is parity, [`TomeError::Unlike`]
-    /// when the recorded signatures do not form a codeword, [`TomeError::Count`] when blocks are
-    /// missing from the call. Then nothing is changed.
+    /// [`TomeError::SegmentLost`] when more are bad than there is parity,
+    /// [`TomeError::SignatureMismatch`] when the recorded signatures do not form a codeword,
+    /// [`TomeError::Count`] when blocks are missing from the call. Then nothing is changed.
     pub fn rebuild(
         &self,
         blocks: &mut [Option<Vec<u8>>],
@@ -115,7 +115,7 @@ impl SegmentCode {
         let made = self.made(blocks, &bad)?;
         for (&position, bytes) in bad.iter().zip(&made) {
             if signature(bytes) != signatures[position] {
-                return Err(TomeError::Unlike { offset: Offset::at(position) });
+                return Err(TomeError::SignatureMismatch { offset: Offset::at(position) });
             }
         }
         for (&position, bytes) in bad.iter().zip(made) {

@@ -6,26 +6,26 @@ mod coverage;
 mod damage;
 mod groups;
 mod layout;
-mod mends;
 mod nature;
+mod object_assembler;
 mod placement;
 mod rebuilds;
+mod repairs;
 mod segment;
 mod set;
 mod single;
 mod tokens;
-mod whole;
 mod world;
 
 use std::collections::BTreeMap;
 
 use fulgurite_units::RandomStream;
 
-use crate::whole::{Gathering, Wanted, Whole};
-use crate::{Split, Spot};
+use crate::object_assembler::{ExpectedObject, ObjectAssembler, VerifiedObject};
+use crate::{CodeParams, PhysicalBlock};
 
 /// Parses a code such as 3+2.
-fn split(text: &str) -> Split {
+fn split(text: &str) -> CodeParams {
     text.parse().unwrap()
 }
 
@@ -41,9 +41,13 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
 }
 
 /// Assembles an object from the blocks at these physical blocks.
-fn gathered(disk: &BTreeMap<Spot, Vec<u8>>, spots: &[Spot], wanted: Wanted) -> Option<Whole> {
-    let mut gathering = Gathering::new(wanted);
-    for spot in spots {
+fn gathered(
+    disk: &BTreeMap<PhysicalBlock, Vec<u8>>,
+    physical_blocks: &[PhysicalBlock],
+    wanted: ExpectedObject,
+) -> Option<VerifiedObject> {
+    let mut gathering = ObjectAssembler::new(wanted);
+    for spot in physical_blocks {
         let read = |block: &mut [u8]| {
             block.copy_from_slice(disk.get(spot)?);
             Some(())

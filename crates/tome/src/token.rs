@@ -24,18 +24,19 @@
 
 mod fence;
 mod holder;
-mod keeper;
+mod token_manager;
 
 use fulgurite_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 pub use fence::Fence;
 pub use holder::Holder;
-pub use keeper::{Command, Event, Keeper, Kept};
+pub use token_manager::{Command, Event, TokenManager, TokenState};
 
 use crate::Epoch;
 use crate::limits::{
-    AGE_TERM_MAX, AWAKE_SHARE, LEASE, LEASE_GRACE, READ_TERM, REBUILD_TERM, RESTED, SLO, WAIT_TERM,
+    AGE_SCORE_MAX, LEASE, LEASE_GRACE, READ_SCORE, REBUILD_SCORE, SLO, STANDBY_SCORE_UNIT,
+    TOMES_PER_TOKEN, WAIT_SCORE_UNIT,
 };
 
 /// A token, numbered from zero.
@@ -46,7 +47,7 @@ pub struct TokenId(pub u32);
 /// at least one.
 #[must_use]
 pub const fn token_count(tomes: u32) -> u32 {
-    if tomes < AWAKE_SHARE { 1 } else { tomes / AWAKE_SHARE }
+    if tomes < TOMES_PER_TOKEN { 1 } else { tomes / TOMES_PER_TOKEN }
 }
 
 /// Why a tome wants to spin its disk up.
@@ -73,19 +74,19 @@ impl Need {
     #[must_use]
     pub fn score(&self, waited: Duration) -> u64 {
         let of = |time: Duration, unit: Duration| time.as_nanos() / (unit.as_nanos() / 1000);
-        let age = of(self.age, SLO).min(AGE_TERM_MAX);
-        let kinds = u64::from(self.rebuild) * REBUILD_TERM + u64::from(self.read) * READ_TERM;
+        let age = of(self.age, SLO).min(AGE_SCORE_MAX);
+        let kinds = u64::from(self.rebuild) * REBUILD_SCORE + u64::from(self.read) * READ_SCORE;
         let many = u64::from(u32::BITS - self.pending.leading_zeros()) * 100;
         // A disk that just spun is spared: each spin-up costs it some of its life.
-        let rested = self.still.map_or(1000, |still| of(still, RESTED).min(1000));
-        age + kinds + many + rested + of(waited, WAIT_TERM)
+        let rested = self.still.map_or(1000, |still| of(still, STANDBY_SCORE_UNIT).min(1000));
+        age + kinds + many + rested + of(waited, WAIT_SCORE_UNIT)
     }
 }
 
 /// A message from a tome to the token manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ToKeeper {
+pub enum ToTokenManager {
     /// The tome wants a token.
     Ask {
         /// Its need.
@@ -114,7 +115,7 @@ pub enum ToKeeper {
 /// A message from the token manager to a tome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FromKeeper {
+pub enum FromTokenManager {
     /// A token is reserved for the tome.
     Offer {
         /// The token.

@@ -13,37 +13,37 @@
 //! A job reads what it needs, and each block is verified against its signature before use. A bad
 //! one is rebuilt from its segment and written elsewhere. Then everything is written to free
 //! physical blocks, and one commit switches to them, so a crash at any point leaves the state
-//! before or after. Whatever is not in the [`Awake`] store may be forgotten: client requests are
-//! retried, and other tomes are queried for what they have.
+//! before or after. Whatever is not in the [`TomeMetadata`] store may be forgotten: client requests
+//! are retried, and other tomes are queried for what they have.
 //!
 //! The disk is read and written only while it spins, and it spins only under a token. When a lease
 //! ends the disk spins down whatever is waiting; before that, not while deltas are unsent.
 
 mod budget;
-mod build;
 mod checks;
 mod deltas;
+mod group_repair;
 mod jobs;
-mod mend;
 mod power;
+mod rebuild_target;
 mod scrub;
-mod seats;
+mod slot_moves;
 mod stage;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, Seed};
 
-use crate::awake::{Awake, Row};
-use crate::bits::Bits;
+use crate::bitmap::Bitmap;
 use crate::event::{Alarm, Answer, Command, Event, RequestId};
 use crate::group::Group;
 use crate::limits::{IDLE, IDLE_MAX, IDLE_MIN, TASKS_MAX};
+use crate::membership_state::MembershipState;
+use crate::metadata::{Row, TomeMetadata};
 use crate::pending::PendingList;
 use crate::segment::SegmentCode;
-use crate::standing::Standing;
-use crate::token::{Holder, ToKeeper};
-use crate::{Offset, RegionId, RegionIndex, Result, Spot, TomeError, TomeId};
+use crate::token::{Holder, ToTokenManager};
+use crate::{Offset, PhysicalBlock, RegionId, RegionIndex, Result, TomeError, TomeId};
 pub use budget::Spending;
 use deltas::Deltas;
 use jobs::{Job, Task};
@@ -52,43 +52,43 @@ use power::Phase;
 /// A tome of a set.
 #[derive(Clone, Debug)]
 pub struct Tome {
-    awake: Awake,
+    metadata: TomeMetadata,
     code: SegmentCode,
     now: Instant,
     phase: Phase,
     holder: Holder,
     /// Since when the disk is in its power state, and why.
-    rest: power::Rest,
+    idle_times: power::IdleTimes,
     /// Physical blocks in use, or needed for a change.
-    spots: Bits,
+    physical_blocks: Bitmap,
     /// Data blocks in use by objects, by region.
-    used: BTreeMap<RegionIndex, Bits>,
+    used: BTreeMap<RegionIndex, Bitmap>,
     /// Segments with more bad blocks than parity, and which blocks.
-    broken: BTreeMap<(RegionIndex, u32), Vec<Offset>>,
+    lost_segments: BTreeMap<(RegionIndex, u32), Vec<Offset>>,
     tasks: VecDeque<(Instant, Task)>,
     /// Reads in a row that overtook requests that waited longer.
-    reads_ahead: usize,
+    read_overtakes: usize,
     job: Option<Job>,
     jobs: u64,
     deltas: Deltas,
-    mends: mend::Mends,
-    builds: build::Builds,
+    repairs: group_repair::GroupRepairs,
+    rebuild_state: rebuild_target::RebuildState,
     /// Lost tomes, as last reported by the set.
     absent: BTreeSet<TomeId>,
     /// Whether no other disk of the set spins while this one does.
-    turns_alone: bool,
+    spins_alone: bool,
     /// How long its disk may idle, if no tome waits for its token.
     idle: Duration,
     /// Whether its disk must spin to find out whether it works.
-    is_probed: bool,
+    probe_requested: bool,
     /// When messages about member slots were last repeated.
-    seats_told: Option<Instant>,
+    moves_repeated: Option<Instant>,
     /// Requests to answer when their object is protected.
-    watched: BTreeMap<String, RequestId>,
+    awaiting_protection: BTreeMap<String, RequestId>,
     scrub: scrub::Scrub,
     budget: budget::Budget,
     /// Backoff after a failure to apply deltas.
-    folds_rest: Option<Instant>,
+    apply_backoff: Option<Instant>,
     checking: Option<checks::Check>,
     /// Requests to other tomes so far.
     rounds: u64,
@@ -112,61 +112,62 @@ impl Tome {
     ///
     /// # Panics
     /// When two blocks of the metadata store share a physical block.
-    pub fn new(now: Instant, awake: Awake, seed: Seed) -> Result<Self> {
-        let code = SegmentCode::new(awake.layout().segment())?;
-        let mut spots = Bits::new(usize::try_from(awake.layout().spots()).unwrap_or(usize::MAX));
+    pub fn new(now: Instant, metadata: TomeMetadata, seed: Seed) -> Result<Self> {
+        let code = SegmentCode::new(metadata.layout().segment())?;
+        let mut physical_blocks =
+            Bitmap::new(usize::try_from(metadata.layout().physical_blocks()).unwrap_or(usize::MAX));
         let mut used = BTreeMap::new();
-        for (index, region) in awake.regions() {
+        for (index, region) in metadata.regions() {
             // A set of all physical blocks would be as large as the metadata store of them.
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
-            let mut kept: BTreeSet<Spot> = pending
+            let mut kept: BTreeSet<PhysicalBlock> = pending
                 .flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]))
                 .collect();
-            for spot in region.spots() {
+            for spot in region.physical_blocks() {
                 kept.remove(&spot);
-                spots.take(spot.get() as usize);
+                physical_blocks.take(spot.get() as usize);
             }
-            kept.iter().for_each(|spot| spots.take(spot.get() as usize));
-            let mut bits = Bits::new(awake.layout().region_blocks() as usize);
-            region.kept().for_each(|offset| bits.take(offset.as_usize()));
-            used.insert(index, bits);
+            kept.iter().for_each(|spot| physical_blocks.take(spot.get() as usize));
+            let mut bitmap = Bitmap::new(metadata.layout().region_blocks() as usize);
+            region.kept().for_each(|offset| bitmap.take(offset.as_usize()));
+            used.insert(index, bitmap);
         }
-        let blocks = awake.objects().flat_map(|(_, object)| &object.blocks);
+        let blocks = metadata.objects().flat_map(|(_, object)| &object.blocks);
         for (region, offset) in blocks {
-            let id = RegionId { tome: awake.id(), index: *region };
-            let bits = used.get_mut(region).ok_or(TomeError::NoRegion { region: id })?;
-            if !bits.has(offset.as_usize()) {
-                bits.take(offset.as_usize());
+            let id = RegionId { tome: metadata.id(), index: *region };
+            let bitmap = used.get_mut(region).ok_or(TomeError::NoRegion { region: id })?;
+            if !bitmap.has(offset.as_usize()) {
+                bitmap.take(offset.as_usize());
             }
         }
-        let deltas = Deltas::of(&awake);
-        let scrub = scrub::Scrub::new(now, awake.scrubbed(), seed.child(b"scrub").stream());
+        let deltas = Deltas::of(&metadata);
+        let scrub = scrub::Scrub::new(now, metadata.scrubbed(), seed.child(b"scrub").stream());
         Ok(Self {
-            awake,
+            metadata,
             code,
             now,
-            phase: Phase::Still,
+            phase: Phase::Standby,
             holder: Holder::new(seed.child(b"token").stream().next_u64()),
-            rest: power::Rest::default(),
-            spots,
+            idle_times: power::IdleTimes::default(),
+            physical_blocks,
             used,
-            broken: BTreeMap::new(),
+            lost_segments: BTreeMap::new(),
             tasks: VecDeque::new(),
-            reads_ahead: 0,
+            read_overtakes: 0,
             job: None,
             jobs: 0,
             deltas,
-            mends: mend::Mends::default(),
-            builds: build::Builds::default(),
+            repairs: group_repair::GroupRepairs::default(),
+            rebuild_state: rebuild_target::RebuildState::default(),
             absent: BTreeSet::new(),
-            turns_alone: false,
+            spins_alone: false,
             idle: IDLE,
-            is_probed: false,
-            seats_told: None,
-            watched: BTreeMap::new(),
+            probe_requested: false,
+            moves_repeated: None,
+            awaiting_protection: BTreeMap::new(),
             scrub,
             budget: budget::Budget::default(),
-            folds_rest: None,
+            apply_backoff: None,
             checking: None,
             rounds: 0,
         })
@@ -174,14 +175,14 @@ impl Tome {
 
     /// Tells the tome how many tokens the set has; by default it assumes several.
     #[must_use]
-    pub fn of_tokens(mut self, count: u32) -> Self {
-        self.turns_alone = count == 1;
+    pub fn with_token_count(mut self, count: u32) -> Self {
+        self.spins_alone = count == 1;
         self
     }
 
     /// Sets how long its disk idles before it is spun down: [`IDLE_MIN`] to [`IDLE_MAX`].
     #[must_use]
-    pub fn idle_for(mut self, idle: Duration) -> Self {
+    pub fn with_idle_timeout(mut self, idle: Duration) -> Self {
         self.idle = idle.clamp(IDLE_MIN, IDLE_MAX);
         self
     }
@@ -189,19 +190,19 @@ impl Tome {
     /// Spins its disk up as soon as permitted, whatever else it is needed for: it failed, and a
     /// spin-up shows whether it works.
     pub const fn probe_disk(&mut self) {
-        self.is_probed = true;
+        self.probe_requested = true;
     }
 
     /// Its metadata store.
     #[must_use]
-    pub const fn awake(&self) -> &Awake {
-        &self.awake
+    pub const fn metadata(&self) -> &TomeMetadata {
+        &self.metadata
     }
 
     /// Whether its disk is spinning, or was told to.
     #[must_use]
-    pub const fn turns(&self) -> bool {
-        !matches!(self.phase, Phase::Still)
+    pub const fn is_spinning(&self) -> bool {
+        !matches!(self.phase, Phase::Standby)
     }
 
     /// Returns what its groups do not protect yet.
@@ -213,14 +214,15 @@ impl Tome {
             .flat_map(|(at, list)| list.iter().map(move |(_, pending)| (at, pending.offset)))
             .collect();
         Unprotected {
-            bytes: ByteCount::new(blocks.len() as u64 * self.awake.layout().block_bytes()),
+            bytes: ByteCount::new(blocks.len() as u64 * self.metadata.layout().block_bytes()),
             age: self.unprotected_age(),
         }
     }
 
     /// Returns the changes of its regions that wait for parities.
     fn waiting(&self) -> impl Iterator<Item = &PendingList> {
-        let seated = self.awake.regions().filter(|(_, r)| *r.standing() != Standing::Left);
+        let seated =
+            self.metadata.regions().filter(|(_, r)| *r.standing() != MembershipState::Left);
         seated.filter_map(|(_, region)| region.pending())
     }
 
@@ -233,33 +235,33 @@ impl Tome {
     /// Number of bad blocks not rebuilt yet: their segments have more of them than parity.
     #[must_use]
     pub fn bad_blocks(&self) -> u64 {
-        self.broken.values().map(|bad| bad.len().max(1) as u64).sum()
+        self.lost_segments.values().map(|bad| bad.len().max(1) as u64).sum()
     }
 
     /// Whether a segment is known to have more bad blocks than parity.
     #[must_use]
-    pub fn is_broken(&self, region: RegionIndex, segment: u32) -> bool {
-        self.broken.contains_key(&(region, segment))
+    pub fn is_segment_lost(&self, region: RegionIndex, segment: u32) -> bool {
+        self.lost_segments.contains_key(&(region, segment))
     }
 
     /// Applies rows and has them persisted.
     fn commit(&mut self, rows: Vec<Row>, out: &mut Outbox<Command>) {
         for row in &rows {
-            self.awake.apply(row).expect("a tome makes rows that fit its own awake store");
+            self.metadata.apply(row).expect("a tome makes rows that fit its own awake store");
         }
         out.push(Command::Commit(rows));
     }
 
     fn join(&mut self, region: RegionIndex, group: Group, out: &mut Outbox<Command>) {
         let row = Row::Seat { region, group };
-        let is_new = self.awake.region(region).is_none();
-        if is_new && self.awake.clone().apply(&row).is_ok() {
+        let is_new = self.metadata.region(region).is_none();
+        if is_new && self.metadata.clone().apply(&row).is_ok() {
             self.commit(vec![row], out);
-            self.used.insert(region, Bits::new(self.awake.layout().region_blocks() as usize));
+            self.used.insert(region, Bitmap::new(self.metadata.layout().region_blocks() as usize));
         } else if let Row::Seat { group, .. } = row {
-            let is_same = self.awake.region(region).is_some_and(|known| *known.group() == group);
+            let is_same = self.metadata.region(region).is_some_and(|known| *known.group() == group);
             if !is_same {
-                let (from, group) = (self.awake.id(), group.id());
+                let (from, group) = (self.metadata.id(), group.id());
                 out.push(Command::Alarm(Alarm::Foreign { from, group }));
             }
         }
@@ -272,26 +274,26 @@ impl Tome {
         bytes: Vec<u8>,
         avoided: BTreeSet<TomeId>,
     ) -> Result<()> {
-        let max = self.awake.layout().object_blocks_max() * self.awake.layout().block_bytes();
+        let max = self.metadata.layout().object_blocks_max() * self.metadata.layout().block_bytes();
         if !(1..=max).contains(&(bytes.len() as u64)) {
             return Err(TomeError::ObjectBytes { name, bytes: bytes.len() as u64, max });
         }
         let waits = self.tasks.iter().map(|(_, task)| task).chain(self.job.iter().map(Job::task));
         let is_put = waits.into_iter().any(|task| task.puts(&name));
-        if is_put || self.awake.object(&name).is_some() {
+        if is_put || self.metadata.object(&name).is_some() {
             return Err(TomeError::ObjectExists { name });
         }
         // No disk spins up for an object that has no room.
         let (blocks, split) =
-            (bytes.len().div_ceil(self.block_len()), self.awake.layout().segment());
+            (bytes.len().div_ceil(self.block_len()), self.metadata.layout().segment());
         let segments = blocks.div_ceil(split.data() as usize);
-        self.room_for(blocks + segments * split.parity() as usize)?;
+        self.check_room(blocks + segments * split.parity() as usize)?;
         self.regions_for(blocks, &avoided)?;
         self.queue(Task::Put { request, name, bytes, avoided })
     }
 
     fn get(&mut self, request: RequestId, name: String) -> Result<()> {
-        if self.awake.object(&name).is_none() {
+        if self.metadata.object(&name).is_none() {
             return Err(TomeError::NoObject { name });
         }
         self.queue(Task::Get { request, name })
@@ -307,17 +309,17 @@ impl Tome {
 
     /// Removes an object; its blocks stay as they are until they are rewritten.
     fn delete(&mut self, request: RequestId, name: String, out: &mut Outbox<Command>) {
-        let Some(object) = self.awake.object(&name).cloned() else {
+        let Some(object) = self.metadata.object(&name).cloned() else {
             let answer = Answer::Refused(TomeError::NoObject { name });
             out.push(Command::Answer { request, answer });
             return;
         };
         for (region, offset) in &object.blocks {
-            if let Some(bits) = self.used.get_mut(region) {
-                bits.give_back(offset.as_usize());
+            if let Some(bitmap) = self.used.get_mut(region) {
+                bitmap.give_back(offset.as_usize());
             }
         }
-        self.watched.remove(&name);
+        self.awaiting_protection.remove(&name);
         self.commit(vec![Row::Removed { name }], out);
         out.push(Command::Answer { request, answer: Answer::Deleted });
     }
@@ -338,7 +340,7 @@ impl Controller for Tome {
                 Some((request, self.check_group(request, group, out)))
             }
             Event::Hold { request, group, offsets } => {
-                Some((request, self.hold_for(request, group, offsets)))
+                Some((request, self.queue_holding_request(request, group, offsets)))
             }
             Event::Scrub { request } => {
                 self.scrub_all(request, out);
@@ -363,25 +365,25 @@ impl Controller for Tome {
             Event::Adopt { request, region, objects } => {
                 Some((request, self.adopt(request, region, objects, out)))
             }
-            Event::Told { from, message } => {
+            Event::Received { from, message } => {
                 self.told(from, message, out);
                 None
             }
-            Event::Keeper(message) => {
-                tell_keeper(self.holder.told(self.now, message), out);
+            Event::TokenManager(message) => {
+                send_to_token_manager(self.holder.told(self.now, message), out);
                 None
             }
             Event::Read { job, blocks } => {
                 self.read(job, blocks, out);
                 None
             }
-            Event::Gathered { job, whole } => {
-                self.gathered(job, whole, out);
+            Event::ObjectRead { job, whole } => {
+                self.object_read(job, whole, out);
                 None
             }
-            Event::Up => self.came(Phase::Rising, Phase::Turning),
-            Event::UpFailed => self.came(Phase::Rising, Phase::Still),
-            Event::Down => self.came(Phase::Sinking, Phase::Still),
+            Event::SpunUp => self.power_changed(Phase::SpinningUp, Phase::Spinning),
+            Event::SpinUpFailed => self.power_changed(Phase::SpinningUp, Phase::Standby),
+            Event::SpunDown => self.power_changed(Phase::SpinningDown, Phase::Standby),
             Event::Timer => None,
         };
         if let Some((request, Err(error))) = asked {
@@ -393,38 +395,39 @@ impl Controller for Tome {
     fn deadline(&self) -> Option<Instant> {
         let own = [
             self.holder.deadline(self.now),
-            self.idle_ends(),
+            self.idle_deadline(),
             self.deltas.deadline(),
-            self.folds_rest.filter(|until| *until > self.now),
+            self.apply_backoff.filter(|until| *until > self.now),
             self.check_deadline(),
-            self.build_deadline(),
-            self.seats_deadline(),
-            self.mends.deadline(self.now).filter(|_| self.tasks.is_empty()),
+            self.rebuild_deadline(),
+            self.moves_deadline(),
+            self.repairs.deadline(self.now).filter(|_| self.tasks.is_empty()),
             self.budget.deadline().filter(|until| *until > self.now),
         ];
-        let scrub = self.scrub.deadline(self.now, self.awake.scrubbed().next, self.blocks());
+        let scrub = self.scrub.deadline(self.now, self.metadata.scrubbed().next, self.blocks());
         own.into_iter().flatten().chain([scrub]).min()
     }
 
     fn check(&self) {
         let mut taken = BTreeSet::new();
-        for (_, region) in self.awake.regions() {
+        for (_, region) in self.metadata.regions() {
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
             let kept =
                 pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
-            let own: BTreeSet<_> = region.spots().chain(kept).collect();
+            let own: BTreeSet<_> = region.physical_blocks().chain(kept).collect();
             assert!(own.iter().all(|spot| taken.insert(*spot)), "a spot is of one region");
         }
-        let free = usize::try_from(self.awake.layout().spots()).unwrap_or(usize::MAX) - taken.len();
-        assert_eq!(self.spots.free(), free, "spots are neither lost nor given twice");
+        let free = usize::try_from(self.metadata.layout().physical_blocks()).unwrap_or(usize::MAX)
+            - taken.len();
+        assert_eq!(self.physical_blocks.free(), free, "spots are neither lost nor given twice");
         assert!(self.tasks.len() <= TASKS_MAX, "queues have bounds");
         let works = self.job.is_some();
-        assert!(!works || self.phase == Phase::Turning, "nothing is read of a disk that is still");
+        assert!(!works || self.phase == Phase::Spinning, "nothing is read of a disk that is still");
     }
 }
 
-fn tell_keeper(message: Option<ToKeeper>, out: &mut Outbox<Command>) {
+fn send_to_token_manager(message: Option<ToTokenManager>, out: &mut Outbox<Command>) {
     if let Some(message) = message {
-        out.push(Command::Keeper(message));
+        out.push(Command::TokenManager(message));
     }
 }

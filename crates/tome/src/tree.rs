@@ -106,12 +106,12 @@ impl SignatureTree {
     /// that of the old bytes plus that of the new ones.
     ///
     /// # Errors
-    /// [`TomeError::NoOffset`] when there is no such block.
+    /// [`TomeError::OffsetOutOfRange`] when there is no such block.
     pub fn update(&mut self, offset: Offset, change: Signature) -> Result<()> {
         let blocks = self.blocks();
         if offset.as_usize() >= blocks {
             let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-            return Err(TomeError::NoOffset { offset, blocks });
+            return Err(TomeError::OffsetOutOfRange { offset, blocks });
         }
         let (mut index, mut change) = (offset.as_usize(), change);
         for level in 0..self.levels.len() {

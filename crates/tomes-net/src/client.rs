@@ -34,7 +34,7 @@ pub(crate) const CALLS: [&str; 9] =
 #[derive(Clone, Debug)]
 pub(crate) struct Client(Grpc<Channel>);
 
-type Answered<T> = Result<T, Status>;
+type RpcResult<T> = Result<T, Status>;
 
 impl Client {
     pub(crate) fn new(channel: Channel) -> Self {
@@ -42,7 +42,7 @@ impl Client {
         Self(grpc.max_encoding_message_size(WIRE_BYTES_MAX))
     }
 
-    pub(crate) async fn letters<S>(&mut self, letters: Request<S>) -> Answered<Nothing>
+    pub(crate) async fn letters<S>(&mut self, letters: Request<S>) -> RpcResult<Nothing>
     where
         S: Stream<Item = Letter> + Send + 'static,
     {
@@ -52,7 +52,7 @@ impl Client {
         Ok(done.await?.into_inner())
     }
 
-    pub(crate) async fn session<S>(&mut self, said: S) -> Answered<Streaming<ToSet>>
+    pub(crate) async fn session<S>(&mut self, said: S) -> RpcResult<Streaming<ToSet>>
     where
         S: Stream<Item = FromSet> + Send + 'static,
     {
@@ -62,7 +62,7 @@ impl Client {
         Ok(self.0.streaming(Request::new(said), path, codec).await?.into_inner())
     }
 
-    pub(crate) async fn put<S>(&mut self, parts: S) -> Answered<PutReply>
+    pub(crate) async fn put<S>(&mut self, parts: S) -> RpcResult<PutReply>
     where
         S: Stream<Item = PutPart> + Send + 'static,
     {
@@ -72,7 +72,7 @@ impl Client {
         Ok(self.0.client_streaming(Request::new(parts), path, codec).await?.into_inner())
     }
 
-    pub(crate) async fn get(&mut self, name: String, is_own: bool) -> Answered<Streaming<Bytes>> {
+    pub(crate) async fn get(&mut self, name: String, is_own: bool) -> RpcResult<Streaming<Bytes>> {
         self.ready().await?;
         let codec = ProstCodec::<Named, Bytes>::default();
         let path = PathAndQuery::from_static(GET);
@@ -80,7 +80,7 @@ impl Client {
         Ok(self.0.server_streaming(named, path, codec).await?.into_inner())
     }
 
-    pub(crate) async fn ask<S>(&mut self, parts: S) -> Answered<Streaming<Bytes>>
+    pub(crate) async fn ask<S>(&mut self, parts: S) -> RpcResult<Streaming<Bytes>>
     where
         S: Stream<Item = Bytes> + Send + 'static,
     {
@@ -90,23 +90,23 @@ impl Client {
         Ok(self.0.streaming(Request::new(parts), path, codec).await?.into_inner())
     }
 
-    pub(crate) async fn delete(&mut self, name: String) -> Answered<Nothing> {
+    pub(crate) async fn delete(&mut self, name: String) -> RpcResult<Nothing> {
         self.unary(DELETE, Named { name, is_own: false }).await
     }
 
-    pub(crate) async fn protected(&mut self, name: String) -> Answered<Nothing> {
+    pub(crate) async fn protected(&mut self, name: String) -> RpcResult<Nothing> {
         self.unary(PROTECTED, Named { name, is_own: false }).await
     }
 
-    pub(crate) async fn status(&mut self) -> Answered<StatusReply> {
+    pub(crate) async fn status(&mut self) -> RpcResult<StatusReply> {
         self.unary(STATUS, Nothing {}).await
     }
 
-    pub(crate) async fn list(&mut self, wanted: ListRequest) -> Answered<ListReply> {
+    pub(crate) async fn list(&mut self, wanted: ListRequest) -> RpcResult<ListReply> {
         self.unary(LIST, wanted).await
     }
 
-    async fn unary<Q, A>(&mut self, path: &'static str, asked: Q) -> Answered<A>
+    async fn unary<Q, A>(&mut self, path: &'static str, asked: Q) -> RpcResult<A>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,

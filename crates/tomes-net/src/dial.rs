@@ -10,38 +10,38 @@ use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::limits::{
-    ANSWER_OF_LIFE, ANSWER_WITHIN, KEEP_ALIVE, LASTED, REST_MAX, REST_MIN, UNCONFIRMED_MAX,
-    WINDOW_BYTES,
+    BACKOFF_MAX, BACKOFF_MIN, BACKOFF_RESET_AFTER, CONNECT_TIMEOUT, HEARTBEAT_TIMEOUT, KEEP_ALIVE,
+    TCP_USER_TIMEOUT, WINDOW_BYTES,
 };
-use crate::tls::{Name, Tls};
+use crate::tls::{PeerName, Tls};
 use crate::{NetError, Result};
 
 /// Backoff limits for connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rests {
+pub struct BackoffLimits {
     /// Backoff after the first failure; it doubles with each.
     pub min: Duration,
     /// Longest backoff.
     pub max: Duration,
 }
 
-impl Default for Rests {
+impl Default for BackoffLimits {
     fn default() -> Self {
-        Self { min: REST_MIN, max: REST_MAX }
+        Self { min: BACKOFF_MIN, max: BACKOFF_MAX }
     }
 }
 
 /// Backoff state of a connection.
 #[derive(Debug)]
-pub(crate) struct Rest {
-    rests: Rests,
+pub(crate) struct Backoff {
+    backoff_limits: BackoffLimits,
     next: Duration,
     began: Instant,
 }
 
-impl Rest {
-    pub(crate) fn new(rests: Rests) -> Self {
-        Self { rests, next: rests.min, began: Instant::now() }
+impl Backoff {
+    pub(crate) fn new(backoff_limits: BackoffLimits) -> Self {
+        Self { backoff_limits, next: backoff_limits.min, began: Instant::now() }
     }
 
     /// Records the start of an attempt.
@@ -51,23 +51,23 @@ impl Rest {
 
     /// Records the end of a connection; returns the backoff.
     pub(crate) fn ended(&mut self, was_there: bool) -> Duration {
-        if was_there && self.began.elapsed() >= LASTED {
-            self.next = self.rests.min;
+        if was_there && self.began.elapsed() >= BACKOFF_RESET_AFTER {
+            self.next = self.backoff_limits.min;
         }
-        let rest = self.next;
-        self.next = (rest * 2).min(self.rests.max);
-        rest
+        let backoff = self.next;
+        self.next = (backoff * 2).min(self.backoff_limits.max);
+        backoff
     }
 }
 
 /// Makes a socket send without delay, and close when sent data is not acknowledged.
 pub(crate) fn ready(socket: &TcpStream) -> std::io::Result<()> {
     socket.set_nodelay(true)?;
-    socket2::SockRef::from(socket).set_tcp_user_timeout(Some(UNCONFIRMED_MAX))
+    socket2::SockRef::from(socket).set_tcp_user_timeout(Some(TCP_USER_TIMEOUT))
 }
 
 /// Connects to the peer with this name, or fails.
-pub(crate) async fn dial(address: &str, name: Name, tls: &Tls) -> Result<Channel> {
+pub(crate) async fn dial(address: &str, name: PeerName, tls: &Tls) -> Result<Channel> {
     let failed = |what: String| NetError::Connect { address: address.to_owned(), what };
     let endpoint = Endpoint::from_shared(format!("http://{}", name.in_set(tls.set())));
     let endpoint = endpoint
@@ -75,7 +75,7 @@ pub(crate) async fn dial(address: &str, name: Name, tls: &Tls) -> Result<Channel
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES * 4)
         .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(ANSWER_OF_LIFE)
+        .keep_alive_timeout(HEARTBEAT_TIMEOUT)
         .keep_alive_while_idle(true);
     let (tls, to) = (tls.clone(), address.to_owned());
     let connector = tower::service_fn(move |_: Uri| {
@@ -88,7 +88,7 @@ pub(crate) async fn dial(address: &str, name: Name, tls: &Tls) -> Result<Channel
         }
     });
     let connecting = endpoint.connect_with_connector(connector);
-    match tokio::time::timeout(ANSWER_WITHIN, connecting).await {
+    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
         Ok(Ok(channel)) => Ok(channel),
         Ok(Err(error)) => Err(failed(fulgurite_units::error_chain(&error))),
         Err(_) => Err(failed("it took too long".to_owned())),

@@ -5,7 +5,7 @@
 
 use fulgurite_tome::group::Group;
 use fulgurite_tome::message::Message;
-use fulgurite_tomes::{Introduction, Question};
+use fulgurite_tomes::{SetHandshake, TomeQuery};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -57,25 +57,25 @@ pub(crate) fn message(bytes: &[u8]) -> Result<Message> {
 }
 
 /// Decodes a query of a set.
-pub(crate) fn question(bytes: &[u8]) -> Result<Question> {
-    let question: Question = decode("a question", bytes)?;
-    match &question {
-        Question::Rebuild { group, .. } => checked("a question", group)?,
-        Question::Hold { .. }
-        | Question::Scrub
-        | Question::Check { .. }
-        | Question::Wakes
-        | Question::Seat { .. }
-        | Question::Absent { .. }
-        | Question::Adopt { .. }
-        | Question::DataBlocks => {}
+pub(crate) fn query(bytes: &[u8]) -> Result<TomeQuery> {
+    let query: TomeQuery = decode("a question", bytes)?;
+    match &query {
+        TomeQuery::Rebuild { group, .. } => checked("a question", group)?,
+        TomeQuery::Hold { .. }
+        | TomeQuery::Scrub
+        | TomeQuery::Check { .. }
+        | TomeQuery::Wakes
+        | TomeQuery::Seat { .. }
+        | TomeQuery::Absent { .. }
+        | TomeQuery::Adopt { .. }
+        | TomeQuery::DataBlocks => {}
     }
-    Ok(question)
+    Ok(query)
 }
 
 /// Decodes the introduction of a set.
-pub(crate) fn introduction(bytes: &[u8]) -> Result<Introduction> {
-    let introduction: Introduction = decode("an introduction", bytes)?;
+pub(crate) fn introduction(bytes: &[u8]) -> Result<SetHandshake> {
+    let introduction: SetHandshake = decode("an introduction", bytes)?;
     introduction.groups.iter().try_for_each(|group| checked("an introduction", group))?;
     Ok(introduction)
 }

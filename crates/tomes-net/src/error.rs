@@ -19,7 +19,7 @@ pub enum NetError {
     #[error("certificates and key cannot be used: {what}")]
     Tls { what: String },
     #[error("a certificate names {what}")]
-    Name { what: String },
+    PeerName { what: String },
     #[error("cannot listen at {address}")]
     Listen { address: String, source: std::io::Error },
     #[error("there is no connection to {address}: {what}")]
@@ -44,7 +44,7 @@ impl NetError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::File { .. } | Self::Pem { .. } | Self::Tls { .. } | Self::Name { .. } => {
+            Self::File { .. } | Self::Pem { .. } | Self::Tls { .. } | Self::PeerName { .. } => {
                 ErrorKind::Invalid
             }
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {

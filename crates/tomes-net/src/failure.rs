@@ -25,7 +25,7 @@ use crate::wire::Failure;
 const NO_OBJECT: u32 = 1;
 const OBJECT_EXISTS: u32 = 2;
 const GIVEN_UP: u32 = 3;
-const NOT_ASKED: u32 = 4;
+const NOT_SENT: u32 = 4;
 const UNANSWERED: u32 = 5;
 
 /// Converts an error to a gRPC status.
@@ -37,9 +37,9 @@ pub(crate) fn status(error: &TomesError) -> Status {
         TomesError::GivenUp { why, .. } => (GIVEN_UP, why.clone()),
         TomesError::Away { why, .. } | TomesError::Unanswered { why, .. } => {
             let is_away = matches!(error, TomesError::Away { .. });
-            (if is_away { NOT_ASKED } else { UNANSWERED }, why.clone())
+            (if is_away { NOT_SENT } else { UNANSWERED }, why.clone())
         }
-        TomesError::Busy { .. } => (NOT_ASKED, "it has more to do than it takes".to_owned()),
+        TomesError::Busy { .. } => (NOT_SENT, "it has more to do than it takes".to_owned()),
         TomesError::Stopped => (UNANSWERED, "it is stopped".to_owned()),
         other => (0, error_chain(other)),
     };
@@ -69,7 +69,7 @@ pub(crate) fn error(tome: TomeId, status: &Status) -> TomesError {
         NO_OBJECT => TomeError::NoObject { name: text }.into(),
         OBJECT_EXISTS => TomeError::ObjectExists { name: text }.into(),
         GIVEN_UP => TomesError::GivenUp { tome, why: text },
-        NOT_ASKED => TomesError::Away { tome, why: text },
+        NOT_SENT => TomesError::Away { tome, why: text },
         UNANSWERED => TomesError::Unanswered { tome, why: text },
         _ => TomesError::Remote { tome, kind: kind_of(kind), what: text },
     }

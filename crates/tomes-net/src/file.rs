@@ -35,12 +35,12 @@ pub struct TomesFile {
     /// Certificates and key.
     pub tls: TlsFiles,
     /// Location of each tome, numbered from zero without gaps.
-    pub tomes: BTreeMap<TomeId, Whereabouts>,
+    pub tomes: BTreeMap<TomeId, TomeAddress>,
 }
 
 /// Location of a tome.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whereabouts {
+pub enum TomeAddress {
     /// In the process of the set, with its disk in this folder.
     Here(PathBuf),
     /// In a process of its own, at this host and port.
@@ -52,12 +52,12 @@ pub enum Whereabouts {
 struct Raw {
     set: String,
     tls: TlsFiles,
-    tomes: BTreeMap<String, RawWhereabouts>,
+    tomes: BTreeMap<String, RawTomeAddress>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawWhereabouts {
+struct RawTomeAddress {
     address: Option<String>,
     root: Option<PathBuf>,
 }
@@ -96,9 +96,9 @@ impl TomesFile {
     /// Returns tomes in processes of their own, with their addresses.
     #[must_use]
     pub fn addresses(&self) -> BTreeMap<TomeId, String> {
-        let at = |(tome, place): (&TomeId, &Whereabouts)| match place {
-            Whereabouts::At(address) => Some((*tome, address.clone())),
-            Whereabouts::Here(_) => None,
+        let at = |(tome, place): (&TomeId, &TomeAddress)| match place {
+            TomeAddress::At(address) => Some((*tome, address.clone())),
+            TomeAddress::Here(_) => None,
         };
         self.tomes.iter().filter_map(at).collect()
     }
@@ -106,29 +106,29 @@ impl TomesFile {
     /// Returns tomes in the process of the set, with the folders of their disks.
     #[must_use]
     pub fn roots(&self) -> BTreeMap<TomeId, PathBuf> {
-        let here = |(tome, place): (&TomeId, &Whereabouts)| match place {
-            Whereabouts::Here(root) => Some((*tome, root.clone())),
-            Whereabouts::At(_) => None,
+        let here = |(tome, place): (&TomeId, &TomeAddress)| match place {
+            TomeAddress::Here(root) => Some((*tome, root.clone())),
+            TomeAddress::At(_) => None,
         };
         self.tomes.iter().filter_map(here).collect()
     }
 }
 
-fn place(tome: u32, raw: RawWhereabouts, folder: &Path) -> Result<Whereabouts, String> {
+fn place(tome: u32, raw: RawTomeAddress, folder: &Path) -> Result<TomeAddress, String> {
     match (raw.address, raw.root) {
         (Some(address), None) => match address.parse::<http::uri::Authority>() {
             Ok(authority) if authority.port_u16().is_some() && !address.contains('@') => {
-                Ok(Whereabouts::At(address))
+                Ok(TomeAddress::At(address))
             }
             Ok(_) | Err(_) => Err(format!("tome {tome}: {address:?} is no host with a port")),
         },
-        (None, Some(root)) => Ok(Whereabouts::Here(folder.join(root))),
+        (None, Some(root)) => Ok(TomeAddress::Here(folder.join(root))),
         (Some(_), Some(_)) => Err(format!("tome {tome} has an address and a root: one is right")),
         (None, None) => Err(format!("tome {tome} has neither an address nor a root")),
     }
 }
 
-fn check(tomes: &BTreeMap<TomeId, Whereabouts>) -> Result<(), String> {
+fn check(tomes: &BTreeMap<TomeId, TomeAddress>) -> Result<(), String> {
     if tomes.is_empty() || tomes.len() > TOMES_MAX as usize {
         return Err(format!("{} tomes are not from 1 to {TOMES_MAX}", tomes.len()));
     }
@@ -141,8 +141,8 @@ fn check(tomes: &BTreeMap<TomeId, Whereabouts>) -> Result<(), String> {
     for (tome, place) in tomes {
         if !places.insert(place) {
             let at = match place {
-                Whereabouts::At(address) => address.clone(),
-                Whereabouts::Here(root) => root.display().to_string(),
+                TomeAddress::At(address) => address.clone(),
+                TomeAddress::Here(root) => root.display().to_string(),
             };
             return Err(format!("tome {tome}: another tome is at \"{at}\" as well"));
         }

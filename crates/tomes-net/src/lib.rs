@@ -22,24 +22,24 @@ mod error;
 mod failure;
 mod file;
 pub mod limits;
-mod post;
+mod peer_network;
 mod remote;
 mod route;
 mod serve;
-mod served;
 mod server;
 mod service;
 mod session;
 mod tls;
+mod tome_service;
 mod wire;
 
-pub use dial::Rests;
+pub use dial::BackoffLimits;
 pub use error::{NetError, Result};
-pub use file::{TomesFile, Whereabouts};
+pub use file::{TomeAddress, TomesFile};
 pub use remote::{RemoteOptions, RemoteTome};
 pub use serve::{ServeOptions, remotes, serve};
 pub use server::{Opening, ServerOptions, TomeServer};
-pub use tls::{Name, Tls, TlsFiles};
+pub use tls::{PeerName, Tls, TlsFiles};
 
 #[cfg(test)]
 mod tests;

@@ -12,24 +12,24 @@ pub const ROUTE_BYTES_MAX: usize = 64 << 20;
 /// Largest gRPC message in bytes.
 pub const WIRE_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one message between tomes, which may hold a segment; larger ones are dropped.
-pub const LETTER_BYTES_MAX: usize = WIRE_BYTES_MAX - 4096;
+pub const MESSAGE_BYTES_MAX: usize = WIRE_BYTES_MAX - 4096;
 /// Flow-control window: bytes sent on a stream before the receiver has read.
 pub const WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes of an object in one message.
 pub const PART_BYTES: usize = 1 << 20;
 /// Bytes of a query or reply that is sent in parts: a member's holdings of the largest object, or
 /// the locations of all objects of a region.
-pub const SAID_BYTES_MAX: usize = 512 << 20;
+pub const REPLY_BYTES_MAX: usize = 512 << 20;
 /// Names in one page.
 pub const PAGE_MAX: usize = 256;
 /// Requests to one tome without an answer.
-pub const ASKS_MAX: usize = 256;
+pub const REQUESTS_MAX: usize = 256;
 /// Connections that a tome accepts, and those still in their handshake. A burst of thousands of
 /// silent ones is over in seconds.
 pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
     strangers: 256,
-    protected: Duration::from_millis(250),
-    within: ANSWER_WITHIN,
+    min_idle: Duration::from_millis(250),
+    timeout: CONNECT_TIMEOUT,
     peers: 4096,
 };
 /// Streams of one connection.
@@ -37,20 +37,20 @@ pub const STREAMS_MAX: u32 = 1024;
 /// Largest certificate or key file, or `tomes.toml`.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Time limit for a connection with its handshake, and for the first answer on it.
-pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Heartbeat interval on an idle connection.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// A connection is closed when the peer's kernel does not acknowledge sent data for this long. An
 /// answer may take longer: the request waits behind all that was to be sent before it.
-pub const UNCONFIRMED_MAX: Duration = Duration::from_secs(10);
+pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Heartbeat timeout for a peer whose kernel acknowledges data but which does not answer.
-pub const ANSWER_OF_LIFE: Duration = Duration::from_secs(60);
+pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Backoff after the first failure; it doubles with each.
-pub const REST_MIN: Duration = Duration::from_millis(100);
+pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// Longest backoff.
-pub const REST_MAX: Duration = Duration::from_secs(10);
+pub const BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// A connection that lasted this long resets the backoff.
-pub const LASTED: Duration = Duration::from_secs(1);
+pub const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(1);
 
 const _: () = assert!(BLOCK_BYTES_MAX.get() * 4 <= WIRE_BYTES_MAX as u64, "a change of a block");
 const _: () = assert!(PAGE_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "a page is a message");

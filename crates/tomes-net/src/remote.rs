@@ -7,25 +7,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_disks::{CauseKind, Power};
-use fulgurite_tome::awake::Scrubbed;
 use fulgurite_tome::message::Message;
-use fulgurite_tome::token::{FromKeeper, TokenId};
+use fulgurite_tome::metadata::Scrubbed;
+use fulgurite_tome::token::{FromTokenManager, TokenId};
 use fulgurite_tome::{Spending, TomeId, Unprotected};
 use fulgurite_tomes::limits::PUT_BYTES_MAX;
-use fulgurite_tomes::{Ask, Charge, Placed, Question, RemoteSeat, Said, TomeStatus, TomesError};
+use fulgurite_tomes::{
+    ObjectLocation, RemoteHandle, SetLink, TomeQuery, TomeReply, TomeRequest, TomeStatus,
+    TomesError,
+};
 use fulgurite_units::{ByteCount, Clock, Duration, UnixTime};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::client::Client;
-use crate::dial::Rests;
+use crate::dial::BackoffLimits;
 use crate::encoding::{decode, encode};
 use crate::failure::error;
-use crate::limits::{ASKS_MAX, PART_BYTES, ROUTE_MAX};
-use crate::post::letter;
-use crate::served::gathered;
-use crate::session::{Here, Seat, State, run};
+use crate::limits::{PART_BYTES, REQUESTS_MAX, ROUTE_MAX};
+use crate::peer_network::letter;
+use crate::session::{ActiveSession, RemotePeer, State, run};
 use crate::tls::Tls;
+use crate::tome_service::join_parts;
 use crate::wire::{Bytes, FromSet, PutPart, StatusReply};
 
 /// Options of a remote tome.
@@ -38,7 +41,7 @@ pub struct RemoteOptions {
     /// Certificate of the process of the set.
     pub tls: Tls,
     /// Backoff between connections.
-    pub rests: Rests,
+    pub backoff_limits: BackoffLimits,
     /// Clock for the time since when it does not answer.
     pub clock: Clock,
     /// Runtime of the calls.
@@ -48,8 +51,8 @@ pub struct RemoteOptions {
 /// A tome in another process.
 #[derive(Debug)]
 pub struct RemoteTome {
-    seat: Arc<Seat>,
-    said: mpsc::Sender<FromSet>,
+    peer: Arc<RemotePeer>,
+    outgoing: mpsc::Sender<FromSet>,
     /// Taken by `begin`.
     waiting: Mutex<Option<mpsc::Receiver<FromSet>>>,
     lost: AtomicU64,
@@ -60,15 +63,24 @@ impl RemoteTome {
     /// Returns the tome at this address. It does not connect before its set calls `begin`.
     #[must_use]
     pub fn new(options: RemoteOptions) -> Self {
-        let RemoteOptions { tome, address, tls, rests, clock, runtime } = options;
-        let (said, waiting) = mpsc::channel(ROUTE_MAX);
+        let RemoteOptions { tome, address, tls, backoff_limits, clock, runtime } = options;
+        let (outgoing, waiting) = mpsc::channel(ROUTE_MAX);
         let why = "it has not answered yet".to_owned();
         let state = Mutex::new(State::Away { since: clock.now(), why });
-        let asks = Arc::new(Semaphore::new(ASKS_MAX));
+        let request_permits = Arc::new(Semaphore::new(REQUESTS_MAX));
         let (stopping, _) = watch::channel(false);
-        let seat = Seat { tome, address, tls, rests, clock, state, asks, stopping };
-        let (seat, waiting) = (Arc::new(seat), Mutex::new(Some(waiting)));
-        Self { seat, said, waiting, lost: AtomicU64::new(0), runtime }
+        let peer = RemotePeer {
+            tome,
+            address,
+            tls,
+            backoff_limits,
+            clock,
+            state,
+            request_permits,
+            stopping,
+        };
+        let (peer, waiting) = (Arc::new(peer), Mutex::new(Some(waiting)));
+        Self { peer, outgoing, waiting, lost: AtomicU64::new(0), runtime }
     }
 
     /// Number of messages dropped before they were sent.
@@ -77,61 +89,61 @@ impl RemoteTome {
         self.lost.load(Ordering::Relaxed)
     }
 
-    fn say(&self, said: FromSet) {
-        if self.said.try_send(said).is_err() {
+    fn enqueue(&self, outgoing: FromSet) {
+        if self.outgoing.try_send(outgoing).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-impl RemoteSeat for RemoteTome {
-    fn begin(&self, charge: Charge) {
+impl RemoteHandle for RemoteTome {
+    fn begin(&self, set_link: SetLink) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(waiting) = waiting else {
-            tracing::error!(tome = %self.seat.tome, "it was begun before, and is of one set only");
+            tracing::error!(tome = %self.peer.tome, "it was begun before, and is of one set only");
             return;
         };
-        self.runtime.spawn(run(Arc::clone(&self.seat), Arc::new(charge), waiting));
+        self.runtime.spawn(run(Arc::clone(&self.peer), Arc::new(set_link), waiting));
     }
 
-    fn ask(&self, ask: Ask) {
-        let tome = self.seat.tome;
-        let here = match &*self.seat.state() {
-            State::Here(here) => Ok(here.clone()),
+    fn ask(&self, ask: TomeRequest) {
+        let tome = self.peer.tome;
+        let active = match &*self.peer.state() {
+            State::ActiveSession(active) => Ok(active.clone()),
             State::Away { why, .. } => Err(why.clone()),
         };
-        let here = match here {
-            Ok(here) => here,
+        let active = match active {
+            Ok(active) => active,
             Err(why) => return ask.refuse(TomesError::Away { tome, why }),
         };
-        let Ok(held) = Arc::clone(&self.seat.asks).try_acquire_owned() else {
+        let Ok(held) = Arc::clone(&self.peer.request_permits).try_acquire_owned() else {
             let why = "it was asked more than it has answered yet".to_owned();
             return ask.refuse(TomesError::Away { tome, why });
         };
         self.runtime.spawn(async move {
-            answer(tome, here, ask).await;
+            answer(tome, active, ask).await;
             drop(held);
         });
     }
 
-    fn tell(&self, from: TomeId, message: Message) {
-        if let Some(letter) = letter(self.seat.set(), from, self.seat.tome, &message) {
-            self.say(FromSet { letter: Some(letter), ..FromSet::default() });
+    fn send(&self, from: TomeId, message: Message) {
+        if let Some(letter) = letter(self.peer.set(), from, self.peer.tome, &message) {
+            self.enqueue(FromSet { letter: Some(letter), ..FromSet::default() });
         }
     }
 
-    fn tell_holder(&self, message: FromKeeper) {
+    fn send_to_holder(&self, message: FromTokenManager) {
         match encode("a token", &message) {
-            Ok(token) => self.say(FromSet { token, ..FromSet::default() }),
+            Ok(token) => self.enqueue(FromSet { token, ..FromSet::default() }),
             Err(error) => tracing::error!("{error}"),
         }
     }
 
     fn away(&self) -> Option<String> {
-        match &*self.seat.state() {
-            State::Here(_) => None,
+        match &*self.peer.state() {
+            State::ActiveSession(_) => None,
             State::Away { since, why } => {
-                let (address, now) = (&self.seat.address, self.seat.clock.now());
+                let (address, now) = (&self.peer.address, self.peer.clock.now());
                 let seconds = now.as_millis().saturating_sub(since.as_millis()) / 1000;
                 Some(format!("no answer of {address} for {seconds} s: {why}"))
             }
@@ -139,44 +151,44 @@ impl RemoteSeat for RemoteTome {
     }
 
     fn stop(&self) {
-        self.seat.stopping.send_replace(true);
+        self.peer.stopping.send_replace(true);
     }
 }
 
 /// Answers every request, with an error if need be.
 #[expect(clippy::wildcard_enum_match_arm, reason = "more may be asked for than travels")]
-async fn answer(tome: TomeId, here: Here, ask: Ask) {
-    let Here { mut client, session, over } = here;
+async fn answer(tome: TomeId, active: ActiveSession, ask: TomeRequest) {
+    let ActiveSession { mut client, session, over } = active;
     // The requester may be gone.
     match ask {
-        Ask::Put { name, bytes, avoided, held, done } => {
+        TomeRequest::Put { name, bytes, avoided, held, done } => {
             let avoided = avoided.into_iter().map(TomeId::get).collect();
             let first = PutPart { session, name, avoided, ..PutPart::default() };
             let put = put(tome, &mut client, first, bytes);
-            done.tell(until(tome, over, put).await);
+            done.send(until(tome, over, put).await);
             drop(held);
         }
-        Ask::Get { name, is_own, reply } => {
+        TomeRequest::Get { name, is_own, reply } => {
             let got = get(tome, &mut client, name, is_own);
             let _ = reply.send(until(tome, over, got).await);
         }
-        Ask::Delete { name, done } => {
+        TomeRequest::Delete { name, done } => {
             let delete = async { client.delete(name).await.map_err(|e| error(tome, &e)) };
-            done.tell(until(tome, over, delete).await.map(drop));
+            done.send(until(tome, over, delete).await.map(drop));
         }
-        Ask::Protected { name, reply } => {
+        TomeRequest::Protected { name, reply } => {
             let protected = async { client.protected(name).await.map_err(|e| error(tome, &e)) };
             let _ = reply.send(until(tome, over, protected).await.map(drop));
         }
-        Ask::Status(reply) => {
+        TomeRequest::Status(reply) => {
             let status = async { client.status().await.map_err(|e| error(tome, &e)) };
             if let Ok(told) = until(tome, over, status).await {
                 let _ = reply.send(status_of(tome, told));
             }
         }
-        other => match other.into_question() {
-            Ok((question, asker)) => {
-                asker.tell(until(tome, over, said(tome, &mut client, question)).await);
+        other => match other.into_query() {
+            Ok((query, requester)) => {
+                requester.send(until(tome, over, outgoing(tome, &mut client, query)).await);
             }
             Err(other) => {
                 let what = "it cannot be asked for that from here".to_owned();
@@ -187,14 +199,18 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
 }
 
 /// Sends a query and returns the reply.
-async fn said(tome: TomeId, client: &mut Client, question: Question) -> Result<Said, TomesError> {
+async fn outgoing(
+    tome: TomeId,
+    client: &mut Client,
+    query: TomeQuery,
+) -> Result<TomeReply, TomesError> {
     let unanswered = |why: String| TomesError::Unanswered { tome, why };
-    let bytes = encode("a question", &question).map_err(|e| unanswered(e.to_string()))?;
+    let bytes = encode("a question", &query).map_err(|e| unanswered(e.to_string()))?;
     let parts: Vec<Bytes> =
         bytes.chunks(PART_BYTES).map(|part| Bytes { bytes: part.to_vec() }).collect();
     let told = client.ask(tokio_stream::iter(parts)).await;
     let mut told = told.map_err(|e| error(tome, &e))?;
-    let bytes = gathered(&mut told).await.map_err(|e| error(tome, &e))?;
+    let bytes = join_parts(&mut told).await.map_err(|e| error(tome, &e))?;
     decode("an answer", &bytes).map_err(|e| unanswered(e.to_string()))
 }
 
@@ -218,7 +234,7 @@ async fn put(
     client: &mut Client,
     first: PutPart,
     bytes: Vec<u8>,
-) -> Result<Option<Placed>, TomesError> {
+) -> Result<Option<ObjectLocation>, TomesError> {
     let first = PutPart { length: bytes.len() as u64, ..first };
     let mut at = 0;
     let mut first = Some(first);
@@ -279,7 +295,7 @@ fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
         wakes_of_a_day: told.wakes_of_a_day,
         scrub_began: told.scrub_began.map(UnixTime::from_millis),
         bad: told.bad,
-        spending: told.spending.map(spending_of),
+        spending: told.spending.map(budget_of),
         healed: told.healed,
         trouble: told.trouble,
         away: None,
@@ -294,11 +310,11 @@ fn wakes_by(told: &[u64]) -> [u64; CauseKind::ALL.len()] {
     by
 }
 
-fn spending_of(told: crate::wire::Spending) -> Spending {
+fn budget_of(told: crate::wire::Spending) -> Spending {
     Spending {
         per_day: told.per_day,
         left: told.left,
-        put_off: told.put_off_ns.map(Duration::from_nanos),
+        deferred_for: told.put_off_ns.map(Duration::from_nanos),
         overdrawn: told.overdrawn,
     }
 }

@@ -13,9 +13,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Request;
 
 use crate::client::Client;
-use crate::dial::{Rest, Rests, dial};
+use crate::dial::{Backoff, BackoffLimits, dial};
 use crate::limits::{ROUTE_BYTES_MAX, ROUTE_MAX};
-use crate::tls::{Name, Tls};
+use crate::tls::{PeerName, Tls};
 use crate::wire::Letter;
 use crate::{NetError, Result};
 
@@ -30,17 +30,23 @@ pub(crate) struct Route {
 
 impl Route {
     /// Starts the route to a tome.
-    pub(crate) fn new(name: Name, address: String, tls: Tls, rests: Rests, on: &Handle) -> Self {
+    pub(crate) fn new(
+        name: PeerName,
+        address: String,
+        tls: Tls,
+        backoff_limits: BackoffLimits,
+        on: &Handle,
+    ) -> Self {
         let (letters, waiting) = mpsc::channel(ROUTE_MAX);
         let bytes = Arc::<AtomicUsize>::default();
         let (over, ended) = watch::channel(());
         let queue = Queue { waiting, bytes: Arc::clone(&bytes) };
-        on.spawn(run(queue, ended, name, address, tls, rests));
+        on.spawn(run(queue, ended, name, address, tls, backoff_limits));
         Self { letters, bytes, lost: AtomicU64::new(0), _over: over }
     }
 
     /// Queues a message if there is room; never blocks.
-    pub(crate) fn tell(&self, letter: Letter) {
+    pub(crate) fn send(&self, letter: Letter) {
         let length = letter.body.len();
         let waiting = self.bytes.fetch_add(length, Ordering::Relaxed);
         let fits = waiting == 0 || waiting.saturating_add(length) <= ROUTE_BYTES_MAX;
@@ -73,26 +79,26 @@ impl Queue {
 async fn run(
     mut queue: Queue,
     mut ended: watch::Receiver<()>,
-    name: Name,
+    name: PeerName,
     address: String,
     tls: Tls,
-    rests: Rests,
+    backoff_limits: BackoffLimits,
 ) {
-    let mut rest = Rest::new(rests);
+    let mut backoff = Backoff::new(backoff_limits);
     loop {
         let first = tokio::select! {
             first = queue.next() => first,
             _ = ended.changed() => None,
         };
         let Some(first) = first else { return };
-        rest.begin();
+        backoff.begin();
         let mut was_there = false;
         let error = tokio::select! {
-            carried = carry(first, &mut queue, &mut was_there, name, &address, &tls) => carried,
+            carried = forward(first, &mut queue, &mut was_there, name, &address, &tls) => carried,
             _ = ended.changed() => return,
         };
         let Err(error) = error else { return };
-        let wait = rest.ended(was_there);
+        let wait = backoff.ended(was_there);
         tracing::debug!(to = %address, "letters do not arrive: {error}; resting {wait:?}");
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -102,11 +108,11 @@ async fn run(
 }
 
 /// Sends messages until the connection ends.
-async fn carry(
+async fn forward(
     first: Letter,
     queue: &mut Queue,
     was_there: &mut bool,
-    name: Name,
+    name: PeerName,
     address: &str,
     tls: &Tls,
 ) -> Result<()> {

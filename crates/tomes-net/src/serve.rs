@@ -11,18 +11,18 @@ use fulgurite_disks::Backend;
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::fail_point::FailPoints;
 use fulgurite_tomes::{
-    Entropy, Injected, Introduction, LoneOptions, LoneTome, Network, RemoteSeat,
+    Entropy, FaultInjector, Network, RemoteHandle, SetHandshake, StandaloneOptions, StandaloneTome,
 };
 use fulgurite_units::Clock;
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use crate::dial::Rests;
+use crate::dial::BackoffLimits;
 use crate::file::TomesFile;
 use crate::remote::{RemoteOptions, RemoteTome};
 use crate::server::{ServerOptions, TomeServer};
-use crate::tls::{Name, Tls};
+use crate::tls::{PeerName, Tls};
 use crate::{NetError, Result};
 
 /// Options for serving a tome, besides the file.
@@ -56,7 +56,7 @@ pub fn serve<'a>(
 ) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
         let tome = options.tome;
-        let tls = Tls::read(&file.tls, file.set, Name::Tome(tome))?;
+        let tls = Tls::read(&file.tls, file.set, PeerName::Tome(tome))?;
         let others = file.addresses();
         let own = others.get(&tome).ok_or_else(|| NetError::Refused {
             what: format!("tome {tome} has no address in the file of its set"),
@@ -72,9 +72,9 @@ pub fn serve<'a>(
             tome,
             listener,
             tls,
-            with_keeper: file.roots().into_keys().collect(),
+            tomes_at_set: file.roots().into_keys().collect(),
             others,
-            rests: Rests::default(),
+            backoff_limits: BackoffLimits::default(),
             open: Box::new(opening(file, options)),
         })
         .await?;
@@ -85,13 +85,16 @@ pub fn serve<'a>(
     })
 }
 
+/// The result of opening a tome.
+type Opened = fulgurite_tomes::Result<StandaloneTome>;
+
 fn opening(
     file: &TomesFile,
     options: ServeOptions,
-) -> impl Fn(Arc<dyn Network>, Option<&Introduction>) -> fulgurite_tomes::Result<LoneTome> + use<> {
+) -> impl Fn(Arc<dyn Network>, Option<&SetHandshake>) -> Opened + use<> {
     let set = file.set;
     move |network, introduction| {
-        let lone = LoneOptions {
+        let standalone = StandaloneOptions {
             set,
             tome: options.tome,
             directory: options.directory.clone(),
@@ -103,9 +106,9 @@ fn opening(
             clock: options.clock.clone(),
             entropy: options.entropy.clone(),
             fail: FailPoints::default(),
-            injected: Injected::default(),
+            faults: FaultInjector::default(),
         };
-        LoneTome::open(lone, introduction)
+        StandaloneTome::open(standalone, introduction)
     }
 }
 
@@ -117,18 +120,18 @@ pub fn remotes(
     file: &TomesFile,
     clock: &Clock,
     runtime: &Handle,
-) -> Result<BTreeMap<TomeId, Arc<dyn RemoteSeat>>> {
-    let tls = Tls::read(&file.tls, file.set, Name::Keeper)?;
+) -> Result<BTreeMap<TomeId, Arc<dyn RemoteHandle>>> {
+    let tls = Tls::read(&file.tls, file.set, PeerName::TokenManager)?;
     let remote = |(tome, address)| {
         let options = RemoteOptions {
             tome,
             address,
             tls: tls.clone(),
-            rests: Rests::default(),
+            backoff_limits: BackoffLimits::default(),
             clock: clock.clone(),
             runtime: runtime.clone(),
         };
-        (tome, Arc::new(RemoteTome::new(options)) as Arc<dyn RemoteSeat>)
+        (tome, Arc::new(RemoteTome::new(options)) as Arc<dyn RemoteHandle>)
     };
     Ok(file.addresses().into_iter().map(remote).collect())
 }

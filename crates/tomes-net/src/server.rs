@@ -11,9 +11,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use fulgurite_accept::{Handshake, Peer, PeerRoom, admit_peers};
+use fulgurite_accept::{Handshake, Peer, PeerPermit, admit_peers};
 use fulgurite_tome::TomeId;
-use fulgurite_tomes::{Introduction, LoneTome, Network};
+use fulgurite_tomes::{Network, SetHandshake, StandaloneTome};
 use fulgurite_units::error_chain;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -27,21 +27,21 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::dial::{Rests, ready};
+use crate::dial::{BackoffLimits, ready};
 use crate::limits::{
-    ANSWER_OF_LIFE, ANSWER_WITHIN, HANDSHAKES, KEEP_ALIVE, STREAMS_MAX, WINDOW_BYTES,
+    CONNECT_TIMEOUT, HANDSHAKES, HEARTBEAT_TIMEOUT, KEEP_ALIVE, STREAMS_MAX, WINDOW_BYTES,
 };
-use crate::post::Post;
+use crate::peer_network::PeerNetwork;
 use crate::route::Route;
-use crate::served::{Open, Served};
 use crate::service::Calls;
-use crate::tls::{Name, Tls};
+use crate::tls::{PeerName, Tls};
+use crate::tome_service::{Open, Served};
 use crate::{NetError, Result};
 
 /// Opens the tome that is served, on the given network; with an introduction, if it was created
 /// before or that permits it.
 pub type Opening = Box<
-    dyn Fn(Arc<dyn Network>, Option<&Introduction>) -> fulgurite_tomes::Result<LoneTome>
+    dyn Fn(Arc<dyn Network>, Option<&SetHandshake>) -> fulgurite_tomes::Result<StandaloneTome>
         + Send
         + Sync,
 >;
@@ -57,9 +57,9 @@ pub struct ServerOptions {
     /// Other tomes with processes of their own, and their addresses.
     pub others: BTreeMap<TomeId, String>,
     /// Tomes in the process of the set.
-    pub with_keeper: BTreeSet<TomeId>,
+    pub tomes_at_set: BTreeSet<TomeId>,
     /// Backoff between connections to others.
-    pub rests: Rests,
+    pub backoff_limits: BackoffLimits,
     /// Opens the tome.
     pub open: Opening,
 }
@@ -87,30 +87,37 @@ impl TomeServer {
     /// When the address of its socket is unknown.
     pub fn start(options: ServerOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
-            let ServerOptions { tome, listener, tls, others, with_keeper, rests, open } = options;
+            let ServerOptions { tome, listener, tls, others, tomes_at_set, backoff_limits, open } =
+                options;
             let address = listener.local_addr();
             let address = address.map_err(|source| {
                 let address = format!("the socket of tome {tome}");
                 NetError::Listen { address, source }
             })?;
             let route = |(to, at): (TomeId, String)| {
-                let route = Route::new(Name::Tome(to), at, tls.clone(), rests, &Handle::current());
+                let route = Route::new(
+                    PeerName::Tome(to),
+                    at,
+                    tls.clone(),
+                    backoff_limits,
+                    &Handle::current(),
+                );
                 (to, route)
             };
             let others = others.into_iter().filter(|(other, _)| *other != tome);
-            let post = Arc::new(Post::new(tls.set(), others.map(route).collect()));
-            let network = Arc::clone(&post) as Arc<dyn Network>;
-            let open: Arc<Open> = Arc::new(move |introduction: Option<&Introduction>| {
+            let peer_network = Arc::new(PeerNetwork::new(tls.set(), others.map(route).collect()));
+            let network = Arc::clone(&peer_network) as Arc<dyn Network>;
+            let open: Arc<Open> = Arc::new(move |introduction: Option<&SetHandshake>| {
                 open(Arc::clone(&network), introduction)
             });
             let (stop, stopping) = watch::channel(false);
             let served = Arc::new(Served {
                 set: tls.set(),
                 tome,
-                with_keeper,
-                post,
+                tomes_at_set,
+                peer_network,
                 open,
-                lone: Mutex::default(),
+                standalone: Mutex::default(),
                 opening: tokio::sync::Mutex::default(),
                 stopping: stopping.clone(),
             });
@@ -130,14 +137,14 @@ impl TomeServer {
 
     /// Returns the tome, once it is open.
     #[must_use]
-    pub fn tome(&self) -> Option<Arc<LoneTome>> {
-        self.served.lone()
+    pub fn tome(&self) -> Option<Arc<StandaloneTome>> {
+        self.served.standalone()
     }
 
     /// Number of the tome's messages dropped before they were sent.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.served.post.lost()
+        self.served.peer_network.lost()
     }
 
     /// Ends all calls, spins the disk down and closes all connections.
@@ -145,18 +152,18 @@ impl TomeServer {
         Box::pin(async move {
             // The receivers are tasks of this server.
             let _ = self.stop.send(true);
-            self.served.post.close();
+            self.served.peer_network.close();
             // A concurrent opening now sees that the server is stopping.
             let _one = self.served.opening.lock().await;
-            if let Some(lone) = self.served.lone() {
-                let stopped = tokio::task::spawn_blocking(move || lone.stop()).await;
+            if let Some(standalone) = self.served.standalone() {
+                let stopped = tokio::task::spawn_blocking(move || standalone.stop()).await;
                 if let Err(error) = stopped {
                     tracing::error!("a tome was not stopped: {error}");
                 }
             }
             for task in self.tasks {
                 let abort = task.abort_handle();
-                if tokio::time::timeout(ANSWER_WITHIN, task).await.is_err() {
+                if tokio::time::timeout(CONNECT_TIMEOUT, task).await.is_err() {
                     abort.abort();
                 }
             }
@@ -167,11 +174,15 @@ impl TomeServer {
 /// Opens an existing tome that has member slots. It is no error when there is none.
 async fn open_early(served: &Arc<Served>) {
     match served.opened(None).await {
-        Ok(lone) => {
-            if !lone.look(None, 0).await.is_ok_and(|look| look.regions > 0) {
+        Ok(standalone) => {
+            if !standalone
+                .object_page(None, 0)
+                .await
+                .is_ok_and(|object_page| object_page.regions > 0)
+            {
                 // Its creation by the set was interrupted, and is repeated.
-                *served.lone.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
-                if tokio::task::spawn_blocking(move || drop(lone)).await.is_err() {
+                *served.standalone.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+                if tokio::task::spawn_blocking(move || drop(standalone)).await.is_err() {
                     tracing::error!("a tome was not stopped");
                 }
             }
@@ -183,7 +194,7 @@ async fn open_early(served: &Arc<Served>) {
 }
 
 /// Authenticates a peer before anything is read from it.
-fn handshake(tls: Tls) -> Handshake<(TlsStream<TcpStream>, Name)> {
+fn handshake(tls: Tls) -> Handshake<(TlsStream<TcpStream>, PeerName)> {
     Arc::new(move |socket| {
         let tls = tls.clone();
         Box::pin(async move {
@@ -197,22 +208,22 @@ fn handshake(tls: Tls) -> Handshake<(TlsStream<TcpStream>, Name)> {
 
 async fn answer(
     calls: Calls,
-    incoming: mpsc::Receiver<Peer<(TlsStream<TcpStream>, Name)>>,
+    incoming: mpsc::Receiver<Peer<(TlsStream<TcpStream>, PeerName)>>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let stopped = async move {
         // The sender is dropped only on stop.
         let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
     };
-    let incoming = ReceiverStream::new(incoming).map(|Peer { session: (stream, name), room }| {
-        Ok::<_, io::Error>(Shown { stream, name, _room: room })
+    let incoming = ReceiverStream::new(incoming).map(|Peer { session: (stream, name), permit }| {
+        Ok::<_, io::Error>(AuthenticatedStream { stream, name, _permit: permit })
     });
     let serving = Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES * 4)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(ANSWER_OF_LIFE))
+        .http2_keepalive_timeout(Some(HEARTBEAT_TIMEOUT))
         .serve_with_incoming_shutdown(calls, incoming, stopped);
     if let Err(error) = serving.await {
         tracing::error!("a tome answers no more: {}", error_chain(&error));
@@ -220,21 +231,21 @@ async fn answer(
 }
 
 /// An authenticated connection.
-struct Shown {
+struct AuthenticatedStream {
     stream: TlsStream<TcpStream>,
-    name: Name,
-    _room: PeerRoom,
+    name: PeerName,
+    _permit: PeerPermit,
 }
 
-impl Connected for Shown {
-    type ConnectInfo = Name;
+impl Connected for AuthenticatedStream {
+    type ConnectInfo = PeerName;
 
-    fn connect_info(&self) -> Name {
+    fn connect_info(&self) -> PeerName {
         self.name
     }
 }
 
-impl AsyncRead for Shown {
+impl AsyncRead for AuthenticatedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -244,7 +255,7 @@ impl AsyncRead for Shown {
     }
 }
 
-impl AsyncWrite for Shown {
+impl AsyncWrite for AuthenticatedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

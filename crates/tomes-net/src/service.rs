@@ -15,7 +15,7 @@ use tonic_prost::ProstCodec;
 
 use crate::client::{ASK, DELETE, GET, LETTERS, LIST, PROTECTED, PUT, SESSION, STATUS};
 use crate::limits::WIRE_BYTES_MAX;
-use crate::served::Served;
+use crate::tome_service::Served;
 use crate::wire::{
     Bytes, FromSet, Letter, ListReply, ListRequest, Named, Nothing, PutPart, PutReply, StatusReply,
     ToSet,
@@ -44,12 +44,12 @@ impl tower::Service<http::Request<Body>> for Calls {
 
 /// Defines a call with one request and one reply.
 macro_rules! unary {
-    ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
-        let call = tower::service_fn(move |asked: Request<$question>| {
+    ($served:ident, $request:ident, $method:ident, $query:ty, $answer:ty) => {{
+        let call = tower::service_fn(move |asked: Request<$query>| {
             let served = Arc::clone(&$served);
             async move { served.$method(asked).await.map(Response::new) }
         });
-        grpc::<$answer, $question>().unary(call, $request).await
+        grpc::<$answer, $query>().unary(call, $request).await
     }};
 }
 

@@ -2,7 +2,7 @@
 //! without sockets.
 
 mod alone;
-mod refused;
+mod rejections;
 mod sets;
 mod siege;
 #[path = "../../accept/tests/it/strangers.rs"]

@@ -42,19 +42,19 @@ pub struct TlsFiles {
 
 /// Role of a process in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name {
+pub enum PeerName {
     /// The process of the set, with the token manager.
-    Keeper,
+    TokenManager,
     /// The process of one tome.
     Tome(TomeId),
 }
 
-impl Name {
+impl PeerName {
     /// Returns its name in certificates.
     #[must_use]
     pub fn in_set(self, set: TomeSetId) -> String {
         match self {
-            Self::Keeper => format!("keeper.{set}"),
+            Self::TokenManager => format!("keeper.{set}"),
             Self::Tome(tome) => format!("tome-{tome}.{set}"),
         }
     }
@@ -62,7 +62,7 @@ impl Name {
     fn read(set: TomeSetId, dns: &str) -> Option<Self> {
         let first = dns.strip_suffix(&format!(".{set}"))?;
         let number = || first.strip_prefix("tome-")?.parse().ok().map(TomeId::new);
-        let name = if first == "keeper" { Self::Keeper } else { Self::Tome(number()?) };
+        let name = if first == "keeper" { Self::TokenManager } else { Self::Tome(number()?) };
         // Only the canonical form: no leading zeros.
         (name.in_set(set) == dns).then_some(name)
     }
@@ -88,7 +88,7 @@ impl Tls {
     /// # Errors
     /// When a file cannot be read or lacks its content, the certificate is not for `name`, or it
     /// and the key do not match.
-    pub fn read(files: &TlsFiles, set: TomeSetId, name: Name) -> Result<Self> {
+    pub fn read(files: &TlsFiles, set: TomeSetId, name: PeerName) -> Result<Self> {
         let chain = certificates(&files.certificate)?;
         let own = chain.first().map(|own| name_of(set, own)).transpose()?;
         if own != Some(name) {
@@ -97,7 +97,7 @@ impl Tls {
                 own.map_or_else(String::new, |own| own.in_set(set)),
                 name.in_set(set)
             );
-            return Err(NetError::Name { what });
+            return Err(NetError::PeerName { what });
         }
         Self::of(set, certificates(&files.ca)?, chain, key(&files.key)?)
     }
@@ -151,20 +151,20 @@ impl Tls {
     }
 
     /// Authenticates a client.
-    pub(crate) async fn accept<S>(&self, socket: S) -> Result<(server::TlsStream<S>, Name)>
+    pub(crate) async fn accept<S>(&self, socket: S) -> Result<(server::TlsStream<S>, PeerName)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let accepted = self.acceptor.accept(socket).await;
         let stream = accepted.map_err(|error| NetError::Tls { what: error.to_string() })?;
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let none = || NetError::Name { what: "nobody".to_owned() };
+        let none = || NetError::PeerName { what: "nobody".to_owned() };
         let name = name_of(self.set, shown.ok_or_else(none)?)?;
         Ok((stream, name))
     }
 
     /// Connects only to the server with this name.
-    pub(crate) async fn connect<S>(&self, socket: S, to: Name) -> Result<client::TlsStream<S>>
+    pub(crate) async fn connect<S>(&self, socket: S, to: PeerName) -> Result<client::TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -175,14 +175,14 @@ impl Tls {
 }
 
 /// Returns the role that a certificate grants in a set.
-fn name_of(set: TomeSetId, certificate: &CertificateDer<'_>) -> Result<Name> {
+fn name_of(set: TomeSetId, certificate: &CertificateDer<'_>) -> Result<PeerName> {
     let parsed = webpki::EndEntityCert::try_from(certificate);
     let parsed = parsed.map_err(|error| NetError::Tls { what: error.to_string() })?;
-    let mut names = parsed.valid_dns_names().filter_map(|dns| Name::read(set, dns));
+    let mut names = parsed.valid_dns_names().filter_map(|dns| PeerName::read(set, dns));
     match (names.next(), names.next()) {
         (Some(name), None) => Ok(name),
-        (None, _) => Err(NetError::Name { what: format!("nobody of set {set}") }),
-        (Some(_), Some(_)) => Err(NetError::Name { what: format!("two of set {set}") }),
+        (None, _) => Err(NetError::PeerName { what: format!("nobody of set {set}") }),
+        (Some(_), Some(_)) => Err(NetError::PeerName { what: format!("two of set {set}") }),
     }
 }
 

@@ -20,8 +20,8 @@ use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::{Entropy, SetOptions, TomeSet};
 use fulgurite_tomes_net::{
-    Name, RemoteOptions, RemoteTome, Rests, ServeOptions, ServerOptions, Tls, TlsFiles, TomeServer,
-    TomesFile, remotes, serve,
+    BackoffLimits, PeerName, RemoteOptions, RemoteTome, ServeOptions, ServerOptions, Tls, TlsFiles,
+    TomeServer, TomesFile, remotes, serve,
 };
 use fulgurite_units::{Duration, ErrorKind, ManualClock, Ratio, Seed, UnixTime};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -39,7 +39,7 @@ const NOW: &str = "FULGURITE_TEST_NOW";
 /// Clock step.
 const STEP: Duration = Duration::from_millis(500);
 /// Time limit of the test, in real time.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(240);
+const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(240);
 
 fn main() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -50,7 +50,7 @@ fn main() {
             None => set().await,
         }
     };
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await.unwrap() });
+    runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, work).await.unwrap() });
 }
 
 /// Serves a tome until the other end of its input is closed.
@@ -73,7 +73,7 @@ async fn tome(file: PathBuf) {
         clock: clock.clock(),
         entropy: Entropy::new(draw),
     };
-    tell(&address.to_string());
+    send(&address.to_string());
     let file = TomesFile::read(&file).unwrap();
     let gone = async {
         let (mut input, mut turns) = (tokio::io::stdin(), [0; 64]);
@@ -89,7 +89,7 @@ async fn tome(file: PathBuf) {
 }
 
 #[expect(clippy::print_stdout, reason = "what the process of the set reads")]
-fn tell(address: &str) {
+fn send(address: &str) {
     println!("{address}");
 }
 
@@ -148,14 +148,14 @@ async fn set() {
     let world = World::new(6, 0).await;
     let addresses: BTreeMap<_, _> =
         world.proxies.iter().map(|(tome, proxy)| (*tome, proxy.address)).collect();
-    let file = |tome: &TomeId| (*tome, world.file(Name::Tome(*tome), &addresses));
+    let file = |tome: &TomeId| (*tome, world.file(PeerName::Tome(*tome), &addresses));
     let files: BTreeMap<_, _> = world.proxies.keys().map(file).collect();
     let mut children = BTreeMap::new();
     for tome in world.proxies.keys() {
         children.insert(*tome, start(&world, &files, *tome).await);
     }
     let all = &mut children;
-    let file = TomesFile::read(&world.file(Name::Keeper, &addresses)).unwrap();
+    let file = TomesFile::read(&world.file(PeerName::TokenManager, &addresses)).unwrap();
     let remotes = remotes(&file, &world.clock.clock(), &Handle::current()).unwrap();
     let set = TomeSet::init(SetOptions { remotes, ..world.options() }).unwrap();
     wait(&world, all, world.answer(&set)).await;

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_codes::{Signature, crc32c, signature};
 use fulgurite_disks::{DiskFile, DisksError, Lease};
-use fulgurite_tome::whole::{Gathering, Wanted, Whole};
-use fulgurite_tome::{Layout, Offset, RegionIndex, Spot, Version};
+use fulgurite_tome::object_assembler::{ExpectedObject, ObjectAssembler, VerifiedObject};
+use fulgurite_tome::{Layout, Offset, PhysicalBlock, RegionIndex, Version};
 use fulgurite_units::ErrorKind;
 
 use crate::fail_point::FailPoints;
@@ -74,7 +74,7 @@ impl Disk {
     ///
     /// # Errors
     /// When that is not the disk's fault: it stands still, or no more files can be opened.
-    pub fn read(&mut self, spot: Spot) -> Result<Option<(Label, Vec<u8>)>> {
+    pub fn read(&mut self, spot: PhysicalBlock) -> Result<Option<(Label, Vec<u8>)>> {
         let (number, at) = self.place(spot);
         let mut label = vec![0; LABEL_BYTES];
         let mut block = vec![0; slot_bytes(&self.identity.layout) - LABEL_BYTES];
@@ -98,14 +98,18 @@ impl Disk {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn gather(&mut self, spots: &[Spot], wanted: Wanted) -> Result<Option<Whole>> {
+    pub fn read_object(
+        &mut self,
+        physical_blocks: &[PhysicalBlock],
+        expected: ExpectedObject,
+    ) -> Result<Option<VerifiedObject>> {
         let slot = slot_bytes(&self.identity.layout) as u64;
-        let mut gathering = Gathering::new(wanted);
+        let mut assembler = ObjectAssembler::new(expected);
         let (mut label, mut next) = ([0; LABEL_BYTES], [0; LABEL_BYTES]);
         let mut has_label = false;
-        for (number, spot) in spots.iter().enumerate() {
+        for (number, spot) in physical_blocks.iter().enumerate() {
             let (of, at) = self.place(*spot);
-            let after = spots.get(number + 1).map(|spot| self.place(*spot));
+            let after = physical_blocks.get(number + 1).map(|spot| self.place(*spot));
             let is_followed = after == Some((of, at + slot));
             let file = match self.file(of) {
                 Ok(Some(file)) => file,
@@ -116,7 +120,7 @@ impl Disk {
             // after it.
             let (from, own) = if has_label { (LABEL_BYTES as u64, 0) } else { (0, LABEL_BYTES) };
             let more = if is_followed { LABEL_BYTES } else { 0 };
-            let read = gathering.next(|block| {
+            let read = assembler.next(|block| {
                 file.read_parts_at([&mut label[..own], block, &mut next[..more]], at + from)
             });
             let found = match read {
@@ -130,7 +134,7 @@ impl Disk {
             }
             (label, has_label) = (next, is_followed);
         }
-        Ok(gathering.finish())
+        Ok(assembler.finish())
     }
 
     /// Writes a block to a physical block; it is durable after [`Self::sync`].
@@ -139,7 +143,7 @@ impl Disk {
     /// When it cannot be written. Then the content of the physical block is undefined.
     pub fn write(
         &mut self,
-        spot: Spot,
+        spot: PhysicalBlock,
         label: Label,
         block: &[u8],
         fail: &FailPoints,
@@ -209,9 +213,9 @@ impl Disk {
     }
 
     /// Returns the file of a physical block, and the position there.
-    fn place(&self, spot: Spot) -> (u32, u64) {
+    fn place(&self, spot: PhysicalBlock) -> (u32, u64) {
         let layout = &self.identity.layout;
-        assert!(u64::from(spot.get()) < layout.spots(), "a spot of this layout");
+        assert!(u64::from(spot.get()) < layout.physical_blocks(), "a spot of this layout");
         let (number, slot) =
             (spot.get() / layout.region_blocks(), spot.get() % layout.region_blocks());
         let slots = u64::from(slot) * slot_bytes(layout) as u64;
@@ -271,10 +275,10 @@ impl Disk {
         let (data, parity) = (parts.segment.data(), parts.segment.parity());
         let numbers = [data, parity, parts.segments, parts.regions, parts.spares];
         bytes.extend(numbers.map(u32::to_le_bytes).as_flattened());
-        sealed(bytes, HEADER_BYTES)
+        with_checksum(bytes, HEADER_BYTES)
     }
 
-    fn label(&self, spot: Spot, label: Label, signature: &[u8; 8]) -> Vec<u8> {
+    fn label(&self, spot: PhysicalBlock, label: Label, signature: &[u8; 8]) -> Vec<u8> {
         let TomeIdentity { set, tome, layout, .. } = &self.identity;
         let mut bytes = Vec::with_capacity(LABEL_BYTES);
         bytes.extend(LABEL_MAGIC);
@@ -284,12 +288,12 @@ impl Disk {
         bytes.extend(numbers.map(u32::to_le_bytes).as_flattened());
         bytes.extend(layout.block_bytes().to_le_bytes());
         bytes.extend(signature);
-        sealed(bytes, LABEL_BYTES)
+        with_checksum(bytes, LABEL_BYTES)
     }
 
     /// Returns the label in these bytes, if it belongs to this physical block and a block with this
     /// signature.
-    fn parse(&self, spot: Spot, bytes: &[u8], signature: &[u8; 8]) -> Option<Label> {
+    fn parse(&self, spot: PhysicalBlock, bytes: &[u8], signature: &[u8; 8]) -> Option<Label> {
         let number = |at: usize| {
             let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
@@ -319,7 +323,7 @@ fn slot_bytes(layout: &Layout) -> usize {
 }
 
 /// Pads with zeros to the length, with the checksum of all before in the last four bytes.
-fn sealed(mut bytes: Vec<u8>, length: usize) -> Vec<u8> {
+fn with_checksum(mut bytes: Vec<u8>, length: usize) -> Vec<u8> {
     bytes.resize(length - 4, 0);
     let sum = crc32c(&bytes);
     bytes.extend(sum.to_le_bytes());

@@ -17,13 +17,13 @@
 //! and nothing more is done until its files can be reopened and written to (`recovery`). The core's
 //! times count from 1970, so that ages continue across a start. Not here: which tomes there are.
 
-mod hand;
-mod held;
-mod looping;
+mod commit_batch;
+mod disk_worker;
+mod event_loop;
+mod member_slots;
 mod recovery;
-mod seats;
+mod reports;
 mod status;
-mod told;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,30 +32,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use fulgurite_disks::{Backend, Guard, LedgerFile, Wake};
-use fulgurite_tome::awake::Awake;
 use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::message::{Held, Message};
-use fulgurite_tome::token::FromKeeper;
+use fulgurite_tome::metadata::TomeMetadata;
+use fulgurite_tome::token::FromTokenManager;
 use fulgurite_tome::{GroupId, Member, Offset, RegionIndex, TomeId};
 use fulgurite_units::{Clock, Duration, Seed};
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
+pub(crate) use member_slots::data_blocks;
+pub use member_slots::{Checked, MembershipStatus};
 pub(crate) use recovery::{Health, Rejoin, Rejoined};
-pub(crate) use seats::data_blocks;
-pub use seats::{Checked, Seated};
-pub use status::{Listed, Look, TomeStatus};
+pub use status::{Listed, ObjectPage, TomeStatus};
 
-use self::hand::Ended;
-use self::looping::Loop;
-use crate::awake_store::AwakeStore;
+use self::disk_worker::StageEnd;
+use self::event_loop::Loop;
 use crate::fail_point::FailPoints;
+use crate::faults::FaultInjector;
 use crate::identity::TomeIdentity;
-use crate::injected::Injected;
 use crate::limits::INBOX_MAX;
+use crate::metadata_store::MetadataStore;
 use crate::network::Network;
-use crate::piece_store::Placed;
+use crate::piece_store::ObjectLocation;
 use crate::spin_gate::SpinGate;
-use crate::watch::Watched;
+use crate::watch::EventPublisher;
 use crate::{Result, TomesError};
 
 /// Why a retired tome is given up.
@@ -76,7 +76,7 @@ impl<T> Done<T> {
     }
 
     /// Calls back with the result.
-    pub fn tell(self, result: Result<T>) {
+    pub fn send(self, result: Result<T>) {
         (self.0)(result);
     }
 }
@@ -91,7 +91,7 @@ impl<T> std::fmt::Debug for Done<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each says what its fields are for")]
-pub enum Ask {
+pub enum TomeRequest {
     /// Done when the object is local, with its location if the tome is in this process. Its memory
     /// permit is held meanwhile. It goes to no group that has one of the avoided tomes.
     Put {
@@ -99,7 +99,7 @@ pub enum Ask {
         bytes: Vec<u8>,
         avoided: BTreeSet<TomeId>,
         held: OwnedSemaphorePermit,
-        done: Done<Option<Placed>>,
+        done: Done<Option<ObjectLocation>>,
     },
     /// Answered with its bytes. `is_own` marks a read-back by the writer.
     Get { name: String, is_own: bool, reply: Reply<Vec<u8>> },
@@ -110,10 +110,10 @@ pub enum Ask {
     /// Answered at once.
     Status(oneshot::Sender<TomeStatus>),
     /// Answered at once with at most this many objects by name, after this one.
-    Look { after: Option<String>, max: usize, reply: Reply<Look> },
+    ObjectPage { after: Option<String>, max: usize, reply: Reply<ObjectPage> },
     /// Answered with what it knows of some offsets of a group. Refused while its disk stands still,
     /// unless it may be spun up.
-    Hold { group: GroupId, offsets: Vec<Offset>, may_wake: bool, reply: Reply<Holdings> },
+    Hold { group: GroupId, offsets: Vec<Offset>, may_spin_up: bool, reply: Reply<Holdings> },
     /// Answered when every written block was read.
     Scrub { reply: Reply<()> },
     /// Answered when the members of a group were compared.
@@ -125,22 +125,26 @@ pub enum Ask {
     /// Answered at once; a rebuild does not wait for these lost tomes.
     Absent { tomes: BTreeSet<TomeId>, reply: Reply<()> },
     /// Answered at once with the membership of a region in a group.
-    Seat { region: RegionIndex, group: GroupId, reply: Reply<Seated> },
-    /// Gives a rebuilt region its objects; answered with the names of those that are not intact
-    /// there.
-    Adopt { region: RegionIndex, objects: Vec<(String, Placed)>, reply: Reply<Vec<String>> },
+    Seat { region: RegionIndex, group: GroupId, reply: Reply<MembershipStatus> },
+    /// Gives a rebuilt region its objects.
+    Adopt {
+        region: RegionIndex,
+        objects: Vec<(String, ObjectLocation)>,
+        /// The names of those that are not intact there.
+        reply: Reply<Vec<String>>,
+    },
 }
 
-impl Ask {
+impl TomeRequest {
     /// Fails the request.
     pub fn refuse(self, error: TomesError) {
         // The requester may be gone.
         match self {
-            Self::Put { done, .. } => done.tell(Err(error)),
-            Self::Delete { done, .. } => done.tell(Err(error)),
+            Self::Put { done, .. } => done.send(Err(error)),
+            Self::Delete { done, .. } => done.send(Err(error)),
             Self::Protected { reply, .. } => drop(reply.send(Err(error))),
             Self::Get { reply, .. } => drop(reply.send(Err(error))),
-            Self::Look { reply, .. } => drop(reply.send(Err(error))),
+            Self::ObjectPage { reply, .. } => drop(reply.send(Err(error))),
             Self::Rebuild { reply, .. } => drop(reply.send(Err(error))),
             Self::Absent { reply, .. } => drop(reply.send(Err(error))),
             Self::Seat { reply, .. } => drop(reply.send(Err(error))),
@@ -155,15 +159,15 @@ impl Ask {
 
 /// A message to the driver's thread.
 #[derive(Debug)]
-pub(crate) enum Letter {
-    Told {
+pub(crate) enum DriverMessage {
+    Received {
         from: TomeId,
         message: Message,
     },
-    Keeper(FromKeeper),
-    Ask(Ask),
+    TokenManager(FromTokenManager),
+    TomeRequest(TomeRequest),
     /// A disk stage has ended, except for a remaining wait.
-    Stage(Ended),
+    Stage(StageEnd),
     /// The manual clock was advanced: sent once until it is received.
     Turned(Arc<AtomicBool>),
     /// It is retired from its set for good.
@@ -175,8 +179,8 @@ pub(crate) enum Letter {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) identity: TomeIdentity,
-    pub(crate) store: AwakeStore,
-    pub(crate) awake: Awake,
+    pub(crate) store: MetadataStore,
+    pub(crate) metadata: TomeMetadata,
     pub(crate) ledger: LedgerFile,
     pub(crate) guard: Guard,
     pub(crate) backend: Arc<dyn Backend>,
@@ -184,7 +188,7 @@ pub(crate) struct Parts {
     pub(crate) network: Arc<dyn Network>,
     /// How its set takes it back when it is reopened after a failure.
     pub(crate) rejoin: Arc<dyn Rejoin>,
-    pub(crate) watched: Watched,
+    pub(crate) events: EventPublisher,
     /// Budget of deferrable spin-ups in a day.
     pub(crate) spin_ups_a_day: Option<u32>,
     /// How long its disk may idle.
@@ -195,28 +199,28 @@ pub(crate) struct Parts {
     /// Different at each start.
     pub(crate) seed: Seed,
     pub(crate) fail: Arc<FailPoints>,
-    pub(crate) injected: Injected,
+    pub(crate) faults: FaultInjector,
 }
 
 /// Handle of a tome's thread: its inbox and its health.
 #[derive(Debug)]
 pub(crate) struct Driver {
     tome: TomeId,
-    inbox: SyncSender<Letter>,
+    inbox: SyncSender<DriverMessage>,
     thread: Mutex<Option<JoinHandle<()>>>,
     health: watch::Sender<Health>,
 }
 
 /// Notifies a thread when the manual clock is advanced. At most one such message waits, so that
 /// others find room.
-pub(crate) fn listen(clock: &Clock, inbox: SyncSender<Letter>) {
+pub(crate) fn listen(clock: &Clock, inbox: SyncSender<DriverMessage>) {
     let waits = Arc::<AtomicBool>::default();
     clock.listen(move || {
         if waits.swap(true, Ordering::AcqRel) {
             return;
         }
         // A full inbox is as good: the thread checks its clock after each message.
-        if inbox.try_send(Letter::Turned(Arc::clone(&waits))).is_err() {
+        if inbox.try_send(DriverMessage::Turned(Arc::clone(&waits))).is_err() {
             waits.store(false, Ordering::Release);
         }
     });
@@ -228,16 +232,19 @@ impl Driver {
     ///
     /// # Errors
     /// When no thread can be started, or the core rejects the stored state.
-    pub(crate) fn start(parts: Parts, known: impl FnOnce(SyncSender<Letter>)) -> Result<Self> {
-        let (inbox, letters) = sync_channel(INBOX_MAX);
+    pub(crate) fn start(
+        parts: Parts,
+        known: impl FnOnce(SyncSender<DriverMessage>),
+    ) -> Result<Self> {
+        let (inbox, messages) = sync_channel(INBOX_MAX);
         known(inbox.clone());
         listen(&parts.clock, inbox.clone());
         let tome = parts.identity.tome;
-        let health = watch::Sender::new(Health::Well);
+        let health = watch::Sender::new(Health::Healthy);
         let driver = Loop::new(parts, inbox.clone(), health.clone())?;
         let thread = std::thread::Builder::new()
             .name(format!("tome-{tome}"))
-            .spawn(move || driver.run(&letters))
+            .spawn(move || driver.run(&messages))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
         Ok(Self { tome, inbox, thread: Mutex::new(Some(thread)), health })
     }
@@ -249,7 +256,7 @@ impl Driver {
 
     /// Whether it gets no new requests until it works again.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.health() != Health::Well
+        self.health() != Health::Healthy
     }
 
     /// Returns when it is given up, not just probed.
@@ -260,7 +267,7 @@ impl Driver {
 
     /// Returns when its disk is not being probed: it works, or it is given up.
     pub(crate) async fn probed(&self) {
-        let _ = self.health.subscribe().wait_for(|health| *health != Health::Probed).await;
+        let _ = self.health.subscribe().wait_for(|health| *health != Health::Probing).await;
     }
 
     /// Returns why it no longer answers.
@@ -279,8 +286,8 @@ impl Driver {
     ///
     /// # Errors
     /// [`TomesError::Busy`] when too many wait; then nothing was sent.
-    pub(crate) fn ask(&self, ask: Ask) -> Result<()> {
-        self.inbox.try_send(Letter::Ask(ask)).map_err(|refused| match refused {
+    pub(crate) fn ask(&self, ask: TomeRequest) -> Result<()> {
+        self.inbox.try_send(DriverMessage::TomeRequest(ask)).map_err(|refused| match refused {
             TrySendError::Full(_) => TomesError::Busy { tome: self.tome },
             TrySendError::Disconnected(_) => self.gone(),
         })
@@ -290,13 +297,13 @@ impl Driver {
     pub(crate) fn retire(&self) {
         self.health.send_replace(Health::GivenUp);
         // If the thread is gone, there is nothing left to spin down.
-        let _ = self.inbox.send(Letter::Retired);
+        let _ = self.inbox.send(DriverMessage::Retired);
     }
 
     /// Spins the disk down, and ends the thread afterwards; waiting requests fail.
     pub(crate) fn stop(&self) {
         // It may be gone already.
-        let _ = self.inbox.send(Letter::Stop);
+        let _ = self.inbox.send(DriverMessage::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!(tome = %self.tome, "the thread of a tome panicked");

@@ -21,7 +21,7 @@ pub enum TomesError {
     #[error("the awake store \"{path}\" is not used: it is {what}")]
     WrongStore { path: PathBuf, what: String },
     #[error("the awake store of tome {tome} is damaged: {what}")]
-    Awake { tome: TomeId, what: String },
+    TomeMetadata { tome: TomeId, what: String },
     #[error("a file of tome {tome} is damaged: {what}")]
     Damaged { tome: TomeId, what: String },
     #[error("\"{path}\" is in use by another process")]
@@ -64,7 +64,7 @@ impl TomesError {
             Self::WrongDisk { .. } | Self::WrongStore { .. } | Self::InUse { .. } => {
                 ErrorKind::Conflict
             }
-            Self::Awake { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
+            Self::TomeMetadata { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
             Self::GivenUp { .. }
             | Self::Turns { .. }
             | Self::Busy { .. }
@@ -87,7 +87,7 @@ impl TomesError {
     }
 
     /// Whether a put was refused because no region of its tome has room now: another tome may have.
-    pub(crate) const fn is_narrow(&self) -> bool {
+    pub(crate) const fn is_region_full(&self) -> bool {
         let Self::Tome(TomeError::Full { what } | TomeError::Backlog { what }) = self else {
             return false;
         };

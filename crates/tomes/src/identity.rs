@@ -64,7 +64,7 @@ impl TomeIdentity {
 /// # Errors
 /// [`TomesError::Damaged`] when neither copy is valid.
 pub fn read(lease: &Lease) -> Result<Option<TomeIdentity>> {
-    match (read_one(lease, TOME_FILE)?, read_one(lease, TOME_FILE_COPY)?) {
+    match (read_copy(lease, TOME_FILE)?, read_copy(lease, TOME_FILE_COPY)?) {
         (Found::Whole(found), _) | (_, Found::Whole(found)) => Ok(Some(found)),
         (Found::Nothing, Found::Nothing) => Ok(None),
         (Found::Damaged(what), _) | (_, Found::Damaged(what)) => {
@@ -100,11 +100,11 @@ pub fn make(lease: &Lease, identity: &TomeIdentity, fail: &FailPoints) -> Result
                 return Err(TomesError::WrongDisk { tome, what });
             }
         }
-        None => refuse_blocks(lease, tome)?,
+        None => reject_foreign_blocks(lease, tome)?,
     }
     for name in [TOME_FILE, TOME_FILE_COPY] {
-        if !matches!(read_one(lease, name)?, Found::Whole(_)) {
-            put_one(lease, identity, name)?;
+        if !matches!(read_copy(lease, name)?, Found::Whole(_)) {
+            write_copy(lease, identity, name)?;
             fail.pass("tomes-disk-named");
         }
     }
@@ -112,7 +112,7 @@ pub fn make(lease: &Lease, identity: &TomeIdentity, fail: &FailPoints) -> Result
     Ok(())
 }
 
-fn refuse_blocks(lease: &Lease, tome: TomeId) -> Result<()> {
+fn reject_foreign_blocks(lease: &Lease, tome: TomeId) -> Result<()> {
     for entry in lease.list("")? {
         let name = entry?.name.to_string_lossy().into_owned();
         if name.starts_with(BLOCKS_PREFIX) {
@@ -130,7 +130,7 @@ enum Found {
     Damaged(String),
 }
 
-fn read_one(lease: &Lease, name: &str) -> Result<Found> {
+fn read_copy(lease: &Lease, name: &str) -> Result<Found> {
     let file = match lease.open(name) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -156,7 +156,7 @@ fn read_one(lease: &Lease, name: &str) -> Result<Found> {
 }
 
 /// Writes one copy, in place of a damaged one.
-fn put_one(lease: &Lease, identity: &TomeIdentity, name: &str) -> Result<()> {
+fn write_copy(lease: &Lease, identity: &TomeIdentity, name: &str) -> Result<()> {
     let text = serde_json::to_vec_pretty(identity).map_err(|error| TomesError::Invalid {
         what: format!("an identity does not encode: {error}"),
     })?;

@@ -17,54 +17,56 @@
 //! `fulgurite-tome` decides what a tome does; this crate has what it knows only through events: the
 //! disk and its files, stable storage, time. Design note 0029; formats in docs/formats/tome.md.
 
-mod awake_store;
+mod byte_string;
 mod disk;
 mod driver;
 mod error;
 pub mod fail_point;
+mod faults;
+mod handshake;
 mod identity;
-mod injected;
-mod introduction;
-mod keeper;
+mod inventory;
 pub mod limits;
 mod load;
-mod lone;
+mod metadata_store;
 mod network;
 mod piece_store;
-mod pulled;
-mod question;
-mod regain;
+mod query;
+mod rebuild_metadata;
 mod rows;
-mod run;
 mod set;
 mod set_store;
 mod spin_gate;
-mod starts;
-mod survey;
+mod standalone;
+mod start_counts;
+mod token_manager;
+mod unplugged;
 mod watch;
 
-pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
-pub use driver::{Ask, Checked, Done, Holdings, Listed, Look, Reply, Seated, TomeStatus};
+pub use driver::{
+    Checked, Done, Holdings, Listed, MembershipStatus, ObjectPage, Reply, TomeRequest, TomeStatus,
+};
 pub use error::{Result, TomesError};
+pub use faults::{FaultInjector, InjectedFault};
+pub use handshake::{HandshakeReply, SetHandshake};
 pub use identity::{
     TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
 };
-pub use injected::{Failing, Injected};
-pub use introduction::{Greeting, Introduction};
-pub use lone::{LoneTome, Session};
+pub use metadata_store::MetadataStore;
 pub use network::Network;
-pub use piece_store::Placed;
-pub use pulled::Pulled;
-pub use question::{Asker, Question, Said};
+pub use piece_store::ObjectLocation;
+pub use query::{Requester, TomeQuery, TomeReply};
 pub use set::{
-    Charge, Entropy, GroupChecked, LoneOptions, MoveStatus, Moves, ReadAround, RegainedTome,
-    RemoteSeat, SetOptions, SetStatus, Surveyed, TomeSet,
+    DegradedReadCounts, Entropy, GroupChecked, InventoryProgress, MoveStatus, Moves, RebuiltTome,
+    RemoteHandle, SetLink, SetOptions, SetStatus, StandaloneOptions, TomeSet,
 };
+pub use standalone::{Session, StandaloneTome};
+pub use unplugged::UnpluggedTome;
 
 /// Alarm of a tome for an operator.
 pub use fulgurite_tome::Alarm;
-pub use watch::{Happened, Happening, Missed, Watching};
+pub use watch::{EventSubscription, Missed, TimestampedEvent, TomeEvent};
 
 #[cfg(test)]
 mod tests;

@@ -18,27 +18,27 @@ pub const NAME_BYTES_MAX: usize = 1024;
 /// Rows of a metadata store read at a time.
 pub const LOAD_PAGE_MAX: usize = 4096;
 /// Memory for rows before a tome's metadata store writes them to a table.
-pub const AWAKE_WRITE_BUFFER: ByteCount = ByteCount::mib(8);
+pub const METADATA_WRITE_BUFFER: ByteCount = ByteCount::mib(8);
 /// Block cache of a tome's metadata store, beside the tome's own memory.
-pub const AWAKE_BLOCK_CACHE: ByteCount = ByteCount::mib(2);
+pub const METADATA_BLOCK_CACHE: ByteCount = ByteCount::mib(2);
 
 /// Backoff after a spin-up that failed or was not admitted.
-pub const SPIN_UP_REST: Duration = Duration::from_secs(10);
+pub const SPIN_UP_BACKOFF: Duration = Duration::from_secs(10);
 /// Backoff before a failed tome is reopened; it doubles with each failure.
-pub const REOPEN_REST: Duration = Duration::from_secs(5);
+pub const REOPEN_BACKOFF: Duration = Duration::from_secs(5);
 /// Longest backoff when the metadata store failed.
-pub const REOPEN_REST_MAX: Duration = Duration::from_secs(60);
+pub const REOPEN_BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// Longest backoff when the disk failed, since each try spins it up.
-pub const PROBE_REST_MAX: Duration = Duration::from_secs(600);
+pub const PROBE_BACKOFF_MAX: Duration = Duration::from_secs(600);
 /// Messages that wait at a tome. Beyond that, network messages are dropped and client requests
 /// refused.
 pub const INBOX_MAX: usize = 256;
 /// Messages that wait at the token manager.
-pub const KEEPER_INBOX_MAX: usize = 4096;
+pub const TOKEN_MANAGER_INBOX_MAX: usize = 4096;
 /// Time for a read from a spinning disk to finish while no tokens are granted.
 pub const STUCK_GRACE: Duration = Duration::from_secs(2);
 /// Retry interval after the token manager could not persist its state.
-pub const KEEPER_REST: Duration = Duration::from_secs(10);
+pub const TOKEN_MANAGER_BACKOFF: Duration = Duration::from_secs(10);
 /// Tomes of a set in one process.
 pub const TOMES_MAX: u32 = 1024;
 /// Groups of a set.
@@ -48,36 +48,36 @@ pub const PUT_BYTES_MAX: ByteCount = ByteCount::mib(512);
 /// Unit in which they are counted.
 pub const PUT_GRAIN_BYTES: ByteCount = ByteCount::kib(4);
 /// Bytes of holdings in memory for degraded reads. A larger read waits for all of it.
-pub const AROUND_BYTES_MAX: ByteCount = ByteCount::mib(256);
+pub const DEGRADED_READ_BYTES_MAX: ByteCount = ByteCount::mib(256);
 /// Objects being put to a standalone tome.
 pub const PUTS_MAX: usize = 256;
 /// A set is not healthy when something is unprotected for longer. The paper protects writes within
 /// 8 h (Pergamum (FAST 2008), section 5.2).
 pub const UNPROTECTED_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Rows and messages of a tome that wait for one commit.
-pub const HELD_COMMANDS_MAX: usize = 256;
+pub const COMMIT_BATCH_COMMANDS_MAX: usize = 256;
 /// Bytes of blocks among them that trigger the commit.
-pub const HELD_BYTES_MAX: ByteCount = ByteCount::mib(4);
+pub const COMMIT_BATCH_BYTES_MAX: ByteCount = ByteCount::mib(4);
 /// Messages handled before their rows are committed.
-pub const LETTERS_SHARED_MAX: usize = 64;
+pub const MESSAGES_PER_COMMIT_MAX: usize = 64;
 /// Least time between timer events of the core.
-pub const TIMER_REST: Duration = Duration::from_millis(100);
+pub const TIMER_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Deferred removals carried out on a tome in another process that answers again, before moves of
 /// member slots are polled.
-pub const REMOVALS_AT_ONCE: usize = 64;
+pub const REMOVALS_PER_POLL: usize = 64;
 /// Object names listed in a reason why a set is not healthy.
-pub const NAMES_TOLD: usize = 16;
+pub const NAMES_LISTED_MAX: usize = 16;
 /// Events buffered for a subscriber; older ones are overwritten and reported as missed.
-pub const HAPPENINGS_WAITING: usize = 1024;
+pub const EVENTS_BUFFERED: usize = 1024;
 /// Alarms in the status of a tome.
-pub const ALARMS_KEPT: usize = 16;
+pub const ALARMS_MAX: usize = 16;
 /// Physical blocks read by an inventory before its findings are committed.
-pub const SURVEY_BATCH: u64 = 256;
+pub const INVENTORY_BATCH: u64 = 256;
 /// Longest turn of an inventory while others wait for its token.
-pub const SURVEY_TURN: Duration = Duration::from_secs(60);
+pub const INVENTORY_TURN: Duration = Duration::from_secs(60);
 /// Most unconfirmed changes of a block for which every combination is tried; with more, all or
 /// none.
-pub const UNSURE_MAX: usize = 8;
+pub const UNCONFIRMED_MAX: usize = 8;
 /// Spin-up attempts before a tome is given up.
 pub const SPIN_UP_TRIES_MAX: u32 = 5;
 
@@ -86,9 +86,10 @@ const _: () = assert!(
     BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
     "the largest object can be put"
 );
-const _: () = assert!(REOPEN_REST.as_nanos() < REOPEN_REST_MAX.as_nanos(), "rests grow");
-const _: () = assert!(REOPEN_REST_MAX.as_nanos() < PROBE_REST_MAX.as_nanos(), "a wake costs more");
-const _: () = assert!(UNSURE_MAX < 16, "all of their sets are tried");
-const _: () = assert!(LETTERS_SHARED_MAX <= INBOX_MAX, "no more than wait");
-const _: () = assert!(INBOX_MAX * 4 <= KEEPER_INBOX_MAX, "many tomes may ask at once");
+const _: () = assert!(REOPEN_BACKOFF.as_nanos() < REOPEN_BACKOFF_MAX.as_nanos(), "rests grow");
+const _: () =
+    assert!(REOPEN_BACKOFF_MAX.as_nanos() < PROBE_BACKOFF_MAX.as_nanos(), "a wake costs more");
+const _: () = assert!(UNCONFIRMED_MAX < 16, "all of their sets are tried");
+const _: () = assert!(MESSAGES_PER_COMMIT_MAX <= INBOX_MAX, "no more than wait");
+const _: () = assert!(INBOX_MAX * 4 <= TOKEN_MANAGER_INBOX_MAX, "many tomes may ask at once");
 const _: () = assert!(LABEL_BYTES.is_multiple_of(512) && HEADER_BYTES.is_multiple_of(512));

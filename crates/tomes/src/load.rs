@@ -1,4 +1,5 @@
-//! Loads a metadata store: its rows become the state from which the core makes the same [`Awake`].
+//! Loads a metadata store: its rows become the state from which the core makes the same
+//! [`TomeMetadata`].
 //!
 //! Everything read from the store is checked against the layout before the core sees it, so that
 //! damage is an error and does not end the process. Not here: what is written ([`crate::rows`]).
@@ -10,16 +11,17 @@ use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::row::{self, rows_in};
 use fulgurite_catalog::{Direction, KeyRange, ReadView, Space};
 use fulgurite_codes::{Signature, signature};
-use fulgurite_tome::awake::{Awake, Region, Role, Row};
 use fulgurite_tome::consistency::Change;
 use fulgurite_tome::limits::PENDING_MAX;
+use fulgurite_tome::metadata::{Region, Role, Row, TomeMetadata};
 use fulgurite_tome::pending::PendingList;
-use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version};
+use fulgurite_tome::{Layout, Member, Offset, PhysicalBlock, RegionIndex, TomeId, Version};
 
-use crate::awake_store::Slot;
+use crate::metadata_store::Slot;
 use crate::rows::{
-    BLOCKS, BlockRow, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING,
-    PendingRow, SCRUB, SCRUB_KEY, SEATS, STANDINGS, ScrubRow, SeatRow, StandingRow, region_key,
+    BLOCKS, BlockRow, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, MEMBER_SLOTS, MEMBERSHIPS,
+    MemberSlotRow, MembershipRow, OBJECTS, ObjectRow, PENDING, PendingRow, SCRUB, SCRUB_KEY,
+    ScrubRow, region_key,
 };
 use crate::{Result, TomesError};
 
@@ -29,13 +31,13 @@ pub(crate) type ReadSlot<'a> = dyn Fn(Slot) -> Result<Vec<u8>> + 'a;
 /// Loads the state of a tome.
 ///
 /// # Errors
-/// [`TomesError::Awake`] when the rows do not fit the layout or each other.
-pub(crate) fn awake(
+/// [`TomesError::TomeMetadata`] when the rows do not fit the layout or each other.
+pub(crate) fn metadata(
     view: &dyn ReadView,
     read: &ReadSlot<'_>,
     tome: TomeId,
     layout: Layout,
-) -> Result<Awake> {
+) -> Result<TomeMetadata> {
     let loaded = loaded(view, read, tome, layout);
     // The core rejects only rows that it did not write.
     if let Err(TomesError::Tome(error)) = loaded {
@@ -44,33 +46,38 @@ pub(crate) fn awake(
     loaded
 }
 
-fn loaded(view: &dyn ReadView, read: &ReadSlot<'_>, tome: TomeId, layout: Layout) -> Result<Awake> {
-    let mut awake = Awake::new(tome, layout);
-    each(view, SEATS, |key, SeatRow(group)| {
+fn loaded(
+    view: &dyn ReadView,
+    read: &ReadSlot<'_>,
+    tome: TomeId,
+    layout: Layout,
+) -> Result<TomeMetadata> {
+    let mut metadata = TomeMetadata::new(tome, layout);
+    each(view, MEMBER_SLOTS, |key, MemberSlotRow(group)| {
         let region = RegionIndex::new(key.u32()?);
-        within(tome, "region", region.get(), layout.parts().regions)?;
-        match row::get::<StandingRow>(view, STANDINGS, &region_key(region).finish())? {
-            Some(standing) => Ok(awake.restore(region, standing.stood(group))?),
-            None => Ok(awake.apply(&Row::Seat { region, group })?),
+        check_below(tome, "region", region.get(), layout.parts().regions)?;
+        match row::get::<MembershipRow>(view, MEMBERSHIPS, &region_key(region).finish())? {
+            Some(standing) => Ok(metadata.restore(region, standing.membership(group))?),
+            None => Ok(metadata.apply(&Row::Seat { region, group })?),
         }
     })?;
     each(view, BLOCKS, |key, BlockRow { spot, version, signature }| {
         let (region, offset) = (RegionIndex::new(key.u32()?), Offset::new(key.u32()?));
-        within(tome, "offset", offset.get(), layout.region_blocks())?;
-        within_spots(tome, spot, &layout)?;
+        check_below(tome, "offset", offset.get(), layout.region_blocks())?;
+        check_physical_block(tome, spot, &layout)?;
         let change = Signature(signature);
-        Ok(awake.apply(&Row::Block { region, offset, spot, version, change })?)
+        Ok(metadata.apply(&Row::Block { region, offset, spot, version, change })?)
     })?;
     each(view, FLOORS, |key, FloorRow(floor)| {
         let (region, member) = (RegionIndex::new(key.u32()?), Member::new(key.u8()?));
-        of_data(&awake, region, member)?;
-        Ok(awake.apply(&Row::Floor { region, member, floor })?)
+        check_data_member(&metadata, region, member)?;
+        Ok(metadata.apply(&Row::Floor { region, member, floor })?)
     })?;
     each(view, DELTAS, |key, DeltaRow { change, is_folded, bytes }| {
         let (region, member) = (RegionIndex::new(key.u32()?), Member::new(key.u8()?));
         let version = change.version;
-        of_data(&awake, region, member)?;
-        within(tome, "offset", change.offset.get(), layout.region_blocks())?;
+        check_data_member(&metadata, region, member)?;
+        check_below(tome, "offset", change.offset.get(), layout.region_blocks())?;
         let bytes = match bytes {
             DeltaBytes::Here(bytes) => bytes,
             DeltaBytes::Slot(slot) => delta(tome, read(slot)?, &change)?,
@@ -80,29 +87,29 @@ fn loaded(view: &dyn ReadView, read: &ReadSlot<'_>, tome: TomeId, layout: Layout
         if !is_whole || key.u32()? != version.get() {
             return Err(damaged(tome, format!("a delta of region {region} is not one")));
         }
-        awake.apply(&Row::Stored { region, member, change, bytes })?;
+        metadata.apply(&Row::Stored { region, member, change, bytes })?;
         if is_folded {
-            awake.apply(&Row::Folded { region, member, version })?;
+            metadata.apply(&Row::Folded { region, member, version })?;
         }
         Ok(())
     })?;
     each(view, PENDING, |key, PendingRow(pending)| {
         let (region, version) = (RegionIndex::new(key.u32()?), Version::new(key.u32()?));
-        within(tome, "offset", pending.offset.get(), layout.region_blocks())?;
+        check_below(tome, "offset", pending.offset.get(), layout.region_blocks())?;
         for spot in pending.old.into_iter().chain([pending.new]) {
-            within_spots(tome, spot, &layout)?;
+            check_physical_block(tome, spot, &layout)?;
         }
-        Ok(awake.apply(&Row::Pending { region, version, pending })?)
+        Ok(metadata.apply(&Row::Pending { region, version, pending })?)
     })?;
     each(view, OBJECTS, |key, ObjectRow(object)| {
         let name = key.string()?;
-        Ok(awake.apply(&Row::Object { name, object })?)
+        Ok(metadata.apply(&Row::Object { name, object })?)
     })?;
     if let Some(ScrubRow(scrubbed)) = row::get(view, SCRUB, SCRUB_KEY)? {
-        awake.apply(&Row::Scrubbed(scrubbed))?;
+        metadata.apply(&Row::Scrubbed(scrubbed))?;
     }
-    compare(&awake)?;
-    Ok(awake)
+    compare(&metadata)?;
+    Ok(metadata)
 }
 
 /// Loads the changes of one region that parities lack.
@@ -150,7 +157,7 @@ pub(crate) fn slots(view: &dyn ReadView, tome: TomeId) -> Result<BTreeSet<Slot>>
 
 /// Returns the error for a metadata store with inconsistent rows.
 pub(crate) fn damaged(tome: TomeId, what: String) -> TomesError {
-    TomesError::Awake { tome, what }
+    TomesError::TomeMetadata { tome, what }
 }
 
 /// Calls back with every row of a space; the error names the one that failed.
@@ -169,23 +176,23 @@ fn each<T: row::Row>(
     taken
 }
 
-fn within(tome: TomeId, what: &str, number: u32, count: u32) -> Result<()> {
+fn check_below(tome: TomeId, what: &str, number: u32, count: u32) -> Result<()> {
     if number < count {
         return Ok(());
     }
     Err(damaged(tome, format!("{what} {number} is not below {count}")))
 }
 
-fn within_spots(tome: TomeId, spot: Spot, layout: &Layout) -> Result<()> {
-    if u64::from(spot.get()) < layout.spots() {
+fn check_physical_block(tome: TomeId, spot: PhysicalBlock, layout: &Layout) -> Result<()> {
+    if u64::from(spot.get()) < layout.physical_blocks() {
         return Ok(());
     }
-    Err(damaged(tome, format!("spot {spot} is not below {}", layout.spots())))
+    Err(damaged(tome, format!("spot {spot} is not below {}", layout.physical_blocks())))
 }
 
 /// Checks that a region has parity, and that the member has data.
-fn of_data(awake: &Awake, index: RegionIndex, member: Member) -> Result<()> {
-    let region = awake.region(index);
+fn check_data_member(metadata: &TomeMetadata, index: RegionIndex, member: Member) -> Result<()> {
+    let region = metadata.region(index);
     let fits = |region: &Region| match region.role() {
         Role::Parity { applied, .. } => member.as_usize() < applied.len(),
         Role::Data(_) => false,
@@ -194,42 +201,43 @@ fn of_data(awake: &Awake, index: RegionIndex, member: Member) -> Result<()> {
         return Ok(());
     }
     let what = format!("region {index} has nothing of member {member} of its group");
-    Err(damaged(awake.id(), what))
+    Err(damaged(metadata.id(), what))
 }
 
 /// Checks the rows against each other: no two blocks share a physical block, and none belongs to
 /// two objects.
-fn compare(awake: &Awake) -> Result<()> {
-    let layout = awake.layout();
-    let mut spots = vec![false; usize::try_from(layout.spots()).unwrap_or(usize::MAX)];
-    for (index, region) in awake.regions() {
+fn compare(metadata: &TomeMetadata) -> Result<()> {
+    let layout = metadata.layout();
+    let mut physical_blocks =
+        vec![false; usize::try_from(layout.physical_blocks()).unwrap_or(usize::MAX)];
+    for (index, region) in metadata.regions() {
         let pending = region.pending().into_iter().flat_map(PendingList::iter);
         let kept = pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
-        let own: BTreeSet<Spot> = region.spots().chain(kept).collect();
+        let own: BTreeSet<PhysicalBlock> = region.physical_blocks().chain(kept).collect();
         for spot in own {
-            if std::mem::replace(&mut spots[spot.get() as usize], true) {
+            if std::mem::replace(&mut physical_blocks[spot.get() as usize], true) {
                 let what = format!("spot {spot} of region {index} is another region's as well");
-                return Err(damaged(awake.id(), what));
+                return Err(damaged(metadata.id(), what));
             }
         }
-        one_block_a_spot(awake.id(), index, region)?;
+        check_distinct(metadata.id(), index, region)?;
     }
     let mut used = BTreeSet::new();
-    for (name, object) in awake.objects() {
+    for (name, object) in metadata.objects() {
         for at in &object.blocks {
-            let is_there = at.1.get() < layout.region_blocks() && awake.region(at.0).is_some();
+            let is_there = at.1.get() < layout.region_blocks() && metadata.region(at.0).is_some();
             if !is_there || !used.insert(*at) {
                 let what = format!("block {} of region {} is not object {name:?}'s", at.1, at.0);
-                return Err(damaged(awake.id(), what));
+                return Err(damaged(metadata.id(), what));
             }
         }
     }
     Ok(())
 }
 
-fn one_block_a_spot(tome: TomeId, index: RegionIndex, region: &Region) -> Result<()> {
-    let own: BTreeSet<Spot> = region.spots().collect();
-    if own.len() == region.spots().count() {
+fn check_distinct(tome: TomeId, index: RegionIndex, region: &Region) -> Result<()> {
+    let own: BTreeSet<PhysicalBlock> = region.physical_blocks().collect();
+    if own.len() == region.physical_blocks().count() {
         return Ok(());
     }
     Err(damaged(tome, format!("two blocks of region {index} lie in one spot")))

@@ -7,16 +7,16 @@ use std::fmt;
 
 use fulgurite_tome::TomeId;
 use fulgurite_tome::message::Message;
-use fulgurite_tome::token::{FromKeeper, ToKeeper};
+use fulgurite_tome::token::{FromTokenManager, ToTokenManager};
 
 /// Carries messages; never waits for the receiver.
 pub trait Network: Send + Sync + fmt::Debug {
     /// Sends a message from one tome to another.
-    fn tell(&self, from: TomeId, to: TomeId, message: Message);
+    fn send(&self, from: TomeId, to: TomeId, message: Message);
 
     /// Sends a message from a tome to the token manager.
-    fn tell_keeper(&self, from: TomeId, message: ToKeeper);
+    fn send_to_token_manager(&self, from: TomeId, message: ToTokenManager);
 
     /// Sends a message from the token manager to a tome.
-    fn tell_holder(&self, to: TomeId, message: FromKeeper);
+    fn send_to_holder(&self, to: TomeId, message: FromTokenManager);
 }

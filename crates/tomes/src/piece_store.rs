@@ -23,12 +23,12 @@ use fulgurite_catalog::{
 };
 use fulgurite_codes::Signature;
 use fulgurite_tome::TomeId;
-use fulgurite_tome::awake::{Awake, Object};
+use fulgurite_tome::metadata::{Object, TomeMetadata};
 use serde::{Deserialize, Serialize};
 
-use crate::awake_store::config;
 use crate::limits::LOAD_PAGE_MAX;
-use crate::starts::StartRow;
+use crate::metadata_store::config;
+use crate::start_counts::StartRow;
 use crate::{Result, TomesError};
 
 const PIECES: Space = Space::new("pieces");
@@ -40,7 +40,7 @@ const STORE: &str = "pieces";
 
 /// An object of a tome, with the signatures of its blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
+pub struct ObjectLocation {
     /// The object and its location.
     pub(crate) object: Object,
     /// Signatures of its blocks, in order.
@@ -49,7 +49,7 @@ pub struct Placed {
 
 /// The stored form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PieceRow(pub(crate) Placed);
+pub(crate) struct PieceRow(pub(crate) ObjectLocation);
 
 /// Tombstone of an object of a lost tome. There are no more of them than lost tomes had objects,
 /// for each replaces a piece.
@@ -67,11 +67,11 @@ impl Row for PieceRow {
     const VERSION: u8 = 1;
 }
 
-impl Placed {
+impl ObjectLocation {
     /// Returns an object with its signatures in its tome.
-    pub(crate) fn of(awake: &Awake, object: &Object) -> Self {
+    pub(crate) fn of(metadata: &TomeMetadata, object: &Object) -> Self {
         let signature = |(region, offset): &_| {
-            let region = awake.region(*region);
+            let region = metadata.region(*region);
             region.map_or(Signature::ZERO, |region| region.tree().block(*offset)).0
         };
         let signatures = object.blocks.iter().map(signature).collect();
@@ -79,8 +79,8 @@ impl Placed {
     }
 
     /// Whether all of its blocks in a tome match.
-    pub(crate) fn is_whole(&self, awake: &Awake) -> bool {
-        *self == Self::of(awake, &self.object)
+    pub(crate) fn is_whole(&self, metadata: &TomeMetadata) -> bool {
+        *self == Self::of(metadata, &self.object)
     }
 }
 
@@ -126,24 +126,28 @@ impl OpenedPieces {
     }
 
     /// Calls back with each object of a tome.
-    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, Placed)) -> Result<()> {
+    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, ObjectLocation)) -> Result<()> {
         each(&self.0, tome, of)
     }
 
     /// Updates the rows of a tome to its own state; returns how many differed.
-    pub(crate) fn agree(&self, awake: &Awake) -> Result<usize> {
-        let tome = awake.id();
-        let objects = awake.objects();
-        let said =
-            objects.map(|(name, object)| (name.to_owned(), Placed::of(awake, object))).collect();
-        let changes = disagreeing(&self.0, tome, said)?.into_iter();
+    pub(crate) fn reconcile(&self, metadata: &TomeMetadata) -> Result<usize> {
+        let tome = metadata.id();
+        let objects = metadata.objects();
+        let reported = objects
+            .map(|(name, object)| (name.to_owned(), ObjectLocation::of(metadata, object)))
+            .collect();
+        let changes = diff_rows(&self.0, tome, reported)?.into_iter();
         let changes: Vec<_> = changes.map(|(name, placed)| (tome, name, placed)).collect();
         self.change(&changes)?;
         Ok(changes.len())
     }
 
     /// Stores and deletes rows of objects, some thousands per commit.
-    pub(crate) fn change(&self, changes: &[(TomeId, String, Option<Placed>)]) -> Result<()> {
+    pub(crate) fn change(
+        &self,
+        changes: &[(TomeId, String, Option<ObjectLocation>)],
+    ) -> Result<()> {
         for some in changes.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
             for (tome, name, placed) in some {
@@ -186,17 +190,17 @@ impl OpenedPieces {
 }
 
 /// Returns the rows of a tome that differ from its own state, as they should be.
-fn disagreeing(
+fn diff_rows(
     store: &FjallStore,
     tome: TomeId,
-    mut said: BTreeMap<String, Placed>,
-) -> Result<Vec<(String, Option<Placed>)>> {
-    let mut changes: Vec<(String, Option<Placed>)> = Vec::new();
-    each(store, tome, |name, kept| match said.remove(&name) {
+    mut reported: BTreeMap<String, ObjectLocation>,
+) -> Result<Vec<(String, Option<ObjectLocation>)>> {
+    let mut changes: Vec<(String, Option<ObjectLocation>)> = Vec::new();
+    each(store, tome, |name, kept| match reported.remove(&name) {
         Some(placed) if placed == kept => {}
         other => changes.push((name, other)),
     })?;
-    changes.extend(said.into_iter().map(|(name, placed)| (name, Some(placed))));
+    changes.extend(reported.into_iter().map(|(name, placed)| (name, Some(placed))));
     Ok(changes)
 }
 
@@ -214,7 +218,11 @@ fn removals(store: &FjallStore, tome: TomeId) -> Result<Vec<String>> {
     }
 }
 
-fn each(store: &FjallStore, tome: TomeId, mut of: impl FnMut(String, Placed)) -> Result<()> {
+fn each(
+    store: &FjallStore,
+    tome: TomeId,
+    mut of: impl FnMut(String, ObjectLocation),
+) -> Result<()> {
     let all = KeyRange::prefix(&tome_key(tome));
     let mut range = all.clone();
     loop {
@@ -229,17 +237,17 @@ fn each(store: &FjallStore, tome: TomeId, mut of: impl FnMut(String, Placed)) ->
 
 impl PieceStore {
     /// Calls back with each object of a tome.
-    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, Placed)) -> Result<()> {
+    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, ObjectLocation)) -> Result<()> {
         each(&self.store, tome, of)
     }
 
     /// Records the number of a start, or of its end; blocks until done.
     pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
-        let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+        let record = move |tx: &mut Transaction<'_>| -> Result<()> {
             Ok(row::put(tx, STARTS, START_KEY.to_vec(), &number)?)
         };
         // A task may stop a set; it blocks for the disks just as well.
-        futures::executor::block_on(self.committer.commit(note))
+        futures::executor::block_on(self.committer.commit(record))
     }
 
     /// Returns the names of a tome's objects with tombstones.
@@ -248,31 +256,36 @@ impl PieceStore {
     }
 
     /// Returns the location of a tome's object.
-    pub(crate) fn get(&self, tome: TomeId, name: &str) -> Result<Option<Placed>> {
+    pub(crate) fn get(&self, tome: TomeId, name: &str) -> Result<Option<ObjectLocation>> {
         let row = row::get::<PieceRow>(&*self.store, PIECES, &piece_key(tome, name))?;
         Ok(row.map(|PieceRow(placed)| placed))
     }
 
     /// Updates the rows of a tome that is in another process, or has recovered, to its own state.
     /// Objects being put are recorded by their puts.
-    pub(crate) fn agree(
+    pub(crate) fn reconcile(
         &self,
         tome: TomeId,
-        said: BTreeMap<String, Placed>,
+        reported: BTreeMap<String, ObjectLocation>,
         under_way: &[String],
     ) -> Result<()> {
-        let changes = disagreeing(&self.store, tome, said)?.into_iter();
+        let changes = diff_rows(&self.store, tome, reported)?.into_iter();
         let changes = changes.filter(|(name, _)| !under_way.contains(name));
         self.change(changes.map(|(name, placed)| (tome, name, placed)).collect())
     }
 
     /// Records an object of a tome; durable when this returns.
-    pub(crate) async fn note(&self, tome: TomeId, name: &str, placed: Placed) -> Result<()> {
+    pub(crate) async fn record(
+        &self,
+        tome: TomeId,
+        name: &str,
+        placed: ObjectLocation,
+    ) -> Result<()> {
         let key = piece_key(tome, name);
-        let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+        let record = move |tx: &mut Transaction<'_>| -> Result<()> {
             Ok(row::put(tx, PIECES, key, &PieceRow(placed))?)
         };
-        self.committer.commit(note).await
+        self.committer.commit(record).await
     }
 
     /// Deletes the row of an object.
@@ -304,7 +317,10 @@ impl PieceStore {
     }
 
     /// Stores and deletes rows of objects, some thousands per commit.
-    pub(crate) fn change(&self, changes: Vec<(TomeId, String, Option<Placed>)>) -> Result<()> {
+    pub(crate) fn change(
+        &self,
+        changes: Vec<(TomeId, String, Option<ObjectLocation>)>,
+    ) -> Result<()> {
         let mut changes = changes.into_iter().peekable();
         while changes.peek().is_some() {
             let some: Vec<_> = changes.by_ref().take(LOAD_PAGE_MAX).collect();

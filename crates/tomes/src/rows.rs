@@ -21,22 +21,22 @@ use fulgurite_catalog::Space;
 use fulgurite_catalog::keys::KeyWriter;
 use fulgurite_catalog::row::{Read, Row, read_as};
 use fulgurite_codes::SIGNATURE_BYTES;
-use fulgurite_tome::awake::{Object, Scrubbed};
 use fulgurite_tome::consistency::Change;
 use fulgurite_tome::group::Group;
+use fulgurite_tome::membership::Membership;
+use fulgurite_tome::membership_state::MembershipState;
+use fulgurite_tome::metadata::{Object, Scrubbed};
 use fulgurite_tome::pending::Pending;
-use fulgurite_tome::standing::Standing;
-use fulgurite_tome::stood::Stood;
-use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version};
+use fulgurite_tome::{Layout, Member, Offset, PhysicalBlock, RegionIndex, TomeId, Version};
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
-use crate::awake_store::Slot;
-use crate::run;
+use crate::byte_string;
+use crate::metadata_store::Slot;
 
 pub(crate) const TOME: Space = Space::new("tome");
-pub(crate) const SEATS: Space = Space::new("seats");
-pub(crate) const STANDINGS: Space = Space::new("standings");
+pub(crate) const MEMBER_SLOTS: Space = Space::new("seats");
+pub(crate) const MEMBERSHIPS: Space = Space::new("standings");
 pub(crate) const BLOCKS: Space = Space::new("blocks");
 pub(crate) const PENDING: Space = Space::new("pending");
 pub(crate) const DELTAS: Space = Space::new("deltas");
@@ -46,7 +46,7 @@ pub(crate) const SCRUB: Space = Space::new("scrub");
 
 /// Every space of a metadata store.
 pub(crate) const SPACES: [Space; 9] =
-    [TOME, SEATS, STANDINGS, BLOCKS, PENDING, DELTAS, FLOORS, OBJECTS, SCRUB];
+    [TOME, MEMBER_SLOTS, MEMBERSHIPS, BLOCKS, PENDING, DELTAS, FLOORS, OBJECTS, SCRUB];
 
 /// Key of the store's owner.
 pub(crate) const TOME_KEY: &[u8] = b"tome";
@@ -65,34 +65,34 @@ pub(crate) struct TomeRow {
 
 /// The group of a region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SeatRow(pub(crate) Group);
+pub(crate) struct MemberSlotRow(pub(crate) Group);
 
 /// Membership of a region, except for the group itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StandingRow {
+pub(crate) struct MembershipRow {
     pub(crate) member: Member,
-    pub(crate) standing: Standing,
+    pub(crate) standing: MembershipState,
     pub(crate) latest: Version,
     pub(crate) is_rebuilt: bool,
     pub(crate) untold: BTreeSet<TomeId>,
 }
 
-impl StandingRow {
-    pub(crate) fn of(stood: &Stood) -> Self {
-        let Stood { member, standing, latest, is_rebuilt, untold, .. } = stood.clone();
+impl MembershipRow {
+    pub(crate) fn of(membership: &Membership) -> Self {
+        let Membership { member, standing, latest, is_rebuilt, untold, .. } = membership.clone();
         Self { member, standing, latest, is_rebuilt, untold }
     }
 
-    pub(crate) fn stood(self, group: Group) -> Stood {
+    pub(crate) fn membership(self, group: Group) -> Membership {
         let Self { member, standing, latest, is_rebuilt, untold } = self;
-        Stood { group, member, standing, latest, is_rebuilt, untold }
+        Membership { group, member, standing, latest, is_rebuilt, untold }
     }
 }
 
 /// A block that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BlockRow {
-    pub(crate) spot: Spot,
+    pub(crate) spot: PhysicalBlock,
     pub(crate) version: Version,
     pub(crate) signature: [u8; SIGNATURE_BYTES],
 }
@@ -113,7 +113,7 @@ pub(crate) struct DeltaRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DeltaBytes {
     /// In the row, as all were in version 1.
-    Here(#[serde(with = "run")] Vec<u8>),
+    Here(#[serde(with = "byte_string")] Vec<u8>),
     /// In the file beside the store.
     Slot(Slot),
 }
@@ -123,7 +123,7 @@ pub(crate) enum DeltaBytes {
 pub(crate) struct DeltaRow1 {
     pub(crate) change: Change,
     pub(crate) is_folded: bool,
-    #[serde(with = "run")]
+    #[serde(with = "byte_string")]
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -159,11 +159,11 @@ impl Row for TomeRow {
     const VERSION: u8 = 1;
 }
 
-impl Row for SeatRow {
+impl Row for MemberSlotRow {
     const VERSION: u8 = 1;
 }
 
-impl Row for StandingRow {
+impl Row for MembershipRow {
     const VERSION: u8 = 1;
 }
 
@@ -178,7 +178,7 @@ impl Row for PendingRow {
 impl Row for DeltaRow {
     const VERSION: u8 = 2;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read_as::<DeltaRow1, Self>(bytes)
     }
 }

@@ -17,21 +17,21 @@
 //! | [`TomeSet::delete`] | its name is gone, of a lost tome too; bytes stay until overwritten |
 //! | an error of a failed tome | unknown until it works again, or the next start |
 //!
-//! A tome may be in another process ([`RemoteSeat`]): its names are known once it answered, and
+//! A tome may be in another process ([`RemoteHandle`]): its names are known once it answered, and
 //! requests fail while it does not. Not here: the transport between processes.
 
-mod around;
 mod choice;
+mod degraded_reads;
+mod inventories;
 mod local;
-mod moving;
 mod names;
-mod operated;
+mod operator;
 mod options;
 mod rejoin;
 mod remotes;
 mod removal;
+mod slot_mover;
 mod start;
-mod surveying;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -39,39 +39,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{Guard, Power};
-use fulgurite_tome::{Layout, Split, TomeError, TomeId};
-use fulgurite_units::{ByteCount, Kin, TomeSetId, error_chain};
+use fulgurite_tome::{CodeParams, Layout, TomeError, TomeId};
+use fulgurite_units::{AffinityGroup, ByteCount, TomeSetId, error_chain};
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;
-pub use options::{Entropy, LoneOptions, SetOptions};
-pub use remotes::{Charge, RemoteSeat};
-use start::counting;
-pub(crate) use start::{put_room, start_alone};
+pub use options::{Entropy, SetOptions, StandaloneOptions};
+pub use remotes::{RemoteHandle, SetLink};
+use start::start_counter;
+pub(crate) use start::{put_room, start_standalone};
 
-use self::around::Around;
-pub use self::around::ReadAround;
-use self::choice::{Choice, Chosen, Passed};
-use self::moving::Mover;
-pub use self::moving::{MoveStatus, Moves};
+use self::choice::{Choice, PutTarget, Refusals};
+pub use self::degraded_reads::DegradedReadCounts;
+use self::degraded_reads::DegradedReads;
+use self::inventories::InventoryRunner;
+pub use self::inventories::{InventoryProgress, RebuiltTome};
 use self::names::Names;
-use self::operated::Closed;
-pub use self::operated::GroupChecked;
+use self::operator::ClosedTomes;
+pub use self::operator::GroupChecked;
 use self::remotes::Remotes;
-use self::surveying::Surveyor;
-pub use self::surveying::{RegainedTome, Surveyed};
-use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
+use self::slot_mover::Mover;
+pub use self::slot_mover::{MoveStatus, Moves};
+use crate::driver::{Done, Driver, Reply, TomeRequest, TomeStatus};
 use crate::fail_point::FailPoints;
-use crate::injected::{Failing, Injected};
-use crate::keeper::KeeperDriver;
+use crate::faults::{FaultInjector, InjectedFault};
 use crate::limits::{
-    LOAD_PAGE_MAX, NAME_BYTES_MAX, NAMES_TOLD, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX,
+    LOAD_PAGE_MAX, NAME_BYTES_MAX, NAMES_LISTED_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES,
+    UNPROTECTED_AGE_MAX,
 };
-use crate::piece_store::{PieceStore, Placed};
+use crate::piece_store::{ObjectLocation, PieceStore};
 use crate::set_store::SetStore;
-use crate::starts::{Age, Counted, StartRow};
-use crate::watch::{Watched, Watching};
+use crate::start_counts::{CopyAge, CountedStore, StartRow};
+use crate::token_manager::TokenManagerDriver;
+use crate::watch::{EventPublisher, EventSubscription};
 use crate::{Result, TomesError};
 
 /// A set of tomes.
@@ -79,32 +80,32 @@ use crate::{Result, TomesError};
 pub struct TomeSet {
     set: TomeSetId,
     layout: Layout,
-    split: Split,
+    split: CodeParams,
     added: u32,
     store: Arc<SetStore>,
     tomes: Arc<BTreeMap<TomeId, Seat>>,
     names: Arc<Mutex<Names>>,
     /// Lost tomes some of whose objects may be unknown.
-    unnamed: BTreeSet<TomeId>,
+    unaccounted_tomes: BTreeSet<TomeId>,
     guard: Guard,
     /// Memory limit for objects being put, in grains.
     room: Arc<Semaphore>,
     pieces: Arc<PieceStore>,
-    around: Around,
-    closed: Closed,
+    degraded_reads: DegradedReads,
+    closed: ClosedTomes,
     choice: Arc<Choice>,
     fail: Arc<FailPoints>,
     mover: Mover,
-    keeper: KeeperDriver,
+    token_manager: TokenManagerDriver,
     remotes: Arc<Remotes>,
-    watched: Watched,
+    events: EventPublisher,
     simulated: bool,
-    surveyor: Surveyor,
-    regained: Vec<RegainedTome>,
-    injected: Injected,
+    inventory_runner: InventoryRunner,
+    rebuilt: Vec<RebuiltTome>,
+    faults: FaultInjector,
     directory: PathBuf,
     /// Whether its end was counted.
-    is_over: AtomicBool,
+    is_end_counted: AtomicBool,
 }
 
 /// A tome of the set, or why there is none.
@@ -117,7 +118,7 @@ enum Seat {
 
 /// A tome in another process, which is stopped with its set.
 #[derive(Debug)]
-struct RemoteDriver(Arc<dyn RemoteSeat>);
+struct RemoteDriver(Arc<dyn RemoteHandle>);
 
 impl Drop for RemoteDriver {
     fn drop(&mut self) {
@@ -135,7 +136,7 @@ pub struct SetStatus {
     /// Moves of member slots of lost tomes.
     pub moves: Moves,
     /// Counters of degraded reads.
-    pub around: ReadAround,
+    pub degraded_reads: DegradedReadCounts,
 }
 
 impl SetStatus {
@@ -207,7 +208,7 @@ impl TomeSet {
     /// `Unavailable` when no tome has room. After [`TomesError::GivenUp`] the outcome is unknown,
     /// and its name is taken until that tome works again, or the set is reopened.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<TomeId> {
-        self.put_kin(name, bytes, None).await
+        self.put_with_affinity(name, bytes, None).await
     }
 
     /// As [`Self::put`], for an object of an affinity group, whose objects are likely to be read
@@ -216,11 +217,11 @@ impl TomeSet {
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub fn put_kin<'a>(
+    pub fn put_with_affinity<'a>(
         &'a self,
         name: &'a str,
         bytes: Vec<u8>,
-        kin: Option<Kin>,
+        affinity: Option<AffinityGroup>,
     ) -> BoxFuture<'a, Result<TomeId>> {
         Box::pin(async move {
             let block = self.layout.block_bytes();
@@ -236,16 +237,16 @@ impl TomeSet {
                 return Err(TomesError::Invalid { what });
             }
             let blocks = length.div_ceil(block);
-            let (mut bytes, mut passed) = (bytes, Passed::default());
+            let (mut bytes, mut passed) = (bytes, Refusals::default());
             loop {
-                let chosen = self.choose((name, blocks), kin, &mut passed)?;
+                let chosen = self.choose((name, blocks), affinity, &mut passed)?;
                 // An object must fit in one region, and the largest permitted free space may be too
                 // small.
-                let may_refuse = chosen.is_careful || self.may_be_narrow(chosen.tome, blocks);
+                let may_refuse = chosen.is_careful || self.may_not_fit_region(chosen.tome, blocks);
                 let kept = may_refuse.then(|| bytes.clone());
-                match (self.put_to(&chosen, name, bytes).await, kept) {
-                    (Err(error), Some(kept)) if error.is_narrow() => {
-                        passed.note(&chosen, error);
+                match (self.put_on(&chosen, name, bytes).await, kept) {
+                    (Err(error), Some(kept)) if error.is_region_full() => {
+                        passed.record(&chosen, error);
                         bytes = kept;
                     }
                     (put, _) => return put.map(|()| chosen.tome),
@@ -255,7 +256,7 @@ impl TomeSet {
     }
 
     /// Puts an object to the tome for which its name is reserved.
-    async fn put_to(&self, chosen: &Chosen, name: &str, bytes: Vec<u8>) -> Result<()> {
+    async fn put_on(&self, chosen: &PutTarget, name: &str, bytes: Vec<u8>) -> Result<()> {
         let (tome, avoided) = (chosen.tome, chosen.avoided.clone());
         let grains = (bytes.len() as u64).div_ceil(PUT_GRAIN_BYTES.get());
         let grains = u32::try_from(grains).unwrap_or(u32::MAX);
@@ -265,25 +266,25 @@ impl TomeSet {
             return Err(TomesError::Stopped);
         };
         let (names, of) = (Arc::clone(&self.names), name.to_owned());
-        let put = |reply: Reply<Option<Placed>>| {
+        let put = |reply: Reply<Option<ObjectLocation>>| {
             let named = of.clone();
             let done = Done::new(move |done| {
                 // After a failure or stop the outcome is unknown, and its name stays taken.
-                lock(&names).put_over(&named, done.as_ref().is_err_and(is_refusal));
+                lock(&names).end_put(&named, done.as_ref().is_err_and(is_refusal));
                 // The requester may be gone.
                 let _ = reply.send(done);
             });
-            Ask::Put { name: of, bytes, avoided, held, done }
+            TomeRequest::Put { name: of, bytes, avoided, held, done }
         };
-        let done = self.asked(tome, put).await;
+        let done = self.call(tome, put).await;
         if matches!(done, Err(TomesError::Busy { .. })) {
             // The request was not sent.
             lock(&self.names).remove(name);
         }
         // So that its name is known when its tome is lost.
         if let Some(placed) = done? {
-            self.injected.pass(tome, Failing::Piece)?;
-            self.pieces.note(tome, name, placed).await?;
+            self.faults.pass(tome, InjectedFault::Piece)?;
+            self.pieces.record(tome, name, placed).await?;
         }
         self.chosen(chosen);
         Ok(())
@@ -314,14 +315,14 @@ impl TomeSet {
                 biased;
                 got = self.got(tome, name, is_own) => got,
                 // No disk can spin up until tokens can be persisted again.
-                why = self.keeper.stuck() => Err(TomesError::Unanswered { tome, why }),
+                why = self.token_manager.stuck() => Err(TomesError::Unanswered { tome, why }),
             }
         })
     }
 
     async fn got(&self, mut tome: TomeId, name: &str, is_own: bool) -> Result<Vec<u8>> {
         loop {
-            let got = self.get_of(tome, name, is_own).await;
+            let got = self.read_from(tome, name, is_own).await;
             match self.tome_of(name) {
                 // Its member slot has moved meanwhile.
                 Ok(now) if got.is_err() && now != tome => tome = now,
@@ -331,19 +332,19 @@ impl TomeSet {
     }
 
     /// Reads an object that a tome has, or had.
-    async fn get_of(&self, tome: TomeId, name: &str, is_own: bool) -> Result<Vec<u8>> {
-        if let Some(bytes) = self.get_of_awake(tome, name).await {
+    async fn read_from(&self, tome: TomeId, name: &str, is_own: bool) -> Result<Vec<u8>> {
+        if let Some(bytes) = self.read_from_spinning(tome, name).await {
             return Ok(bytes);
         }
         let of = name.to_owned();
-        match self.asked(tome, |reply| Ask::Get { name: of, is_own, reply }).await {
+        match self.call(tome, |reply| TomeRequest::Get { name: of, is_own, reply }).await {
             Err(TomesError::GivenUp { why, .. }) => {
                 let lost = |why| TomesError::GivenUp { tome, why };
-                self.get_of_lost(tome, name, &why, lost).await
+                self.degraded_read(tome, name, &why, lost).await
             }
             Err(TomesError::Away { why, .. } | TomesError::Unanswered { why, .. }) => {
                 let lost = |why| TomesError::Away { tome, why };
-                self.get_of_lost(tome, name, &why, lost).await
+                self.degraded_read(tome, name, &why, lost).await
             }
             got => got,
         }
@@ -356,7 +357,7 @@ impl TomeSet {
     pub fn protected<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let of = name.to_owned();
-            self.asked(self.tome_of(name)?, |reply| Ask::Protected { name: of, reply }).await
+            self.call(self.tome_of(name)?, |reply| TomeRequest::Protected { name: of, reply }).await
         })
     }
 
@@ -406,20 +407,20 @@ impl TomeSet {
     #[must_use]
     pub fn object_bytes_max(&self) -> ByteCount {
         let (parts, segment) = (self.layout.parts(), self.layout.parts().segment);
-        let spots = |blocks: u64| {
+        let physical_blocks = |blocks: u64| {
             // It may begin and end within a segment.
             let segments = blocks / u64::from(segment.data()) + 2;
             blocks + segments * u64::from(segment.parity())
         };
         let mut most = (1..=self.layout.object_blocks_max()).rev();
-        let blocks = most.find(|blocks| spots(*blocks) <= u64::from(parts.spares));
+        let blocks = most.find(|blocks| physical_blocks(*blocks) <= u64::from(parts.spares));
         ByteCount::new(blocks.unwrap_or(1) * self.layout.block_bytes())
     }
 
     /// Whether the names of all objects are known, including those of lost tomes.
     #[must_use]
     pub fn has_all_names(&self) -> bool {
-        self.unnamed.is_empty() && lock(&self.names).unlisted().is_empty()
+        self.unaccounted_tomes.is_empty() && lock(&self.names).unlisted().is_empty()
     }
 
     /// Sorts names of objects in the order in which reading them takes the fewest spin-ups: by
@@ -464,8 +465,8 @@ impl TomeSet {
 
     /// Subscribes to events from now on.
     #[must_use]
-    pub fn watch(&self) -> Watching {
-        self.watched.watch()
+    pub fn watch(&self) -> EventSubscription {
+        self.events.watch()
     }
 
     /// Returns the status; needs no spin-up.
@@ -476,7 +477,9 @@ impl TomeSet {
                 tomes.push(match seat {
                     Seat::Live(driver) => status_of(*tome, driver).await,
                     Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
-                    Seat::Lost(why) => TomeStatus::lost(*tome, self.surveyor.told(*tome, why)),
+                    Seat::Lost(why) => {
+                        TomeStatus::lost(*tome, self.inventory_runner.told(*tome, why))
+                    }
                 });
             }
             let moves = self.mover.moves();
@@ -487,35 +490,36 @@ impl TomeSet {
                 let age = tome.unprotected.age.as_secs_f64() / 3600.0;
                 reasons.push(format!("tome {}: {bytes} unprotected for {age:.0} h", tome.tome));
             }
-            for tome in self.unnamed.difference(&moves.out) {
+            for tome in self.unaccounted_tomes.difference(&moves.out) {
                 reasons.push(format!(
                 "tome {tome}: which objects it had is not known for sure: what the set keeps of \
                  them is missing or an older copy; put the latest copy of its folder \"pieces\" \
                  back, or what is missing of the tome"
             ));
             }
-            for (tome, hidden) in lock(&self.names).hidden() {
-                let some: Vec<&str> = hidden.iter().take(NAMES_TOLD).map(String::as_str).collect();
+            for (tome, duplicates) in lock(&self.names).duplicates() {
+                let some: Vec<&str> =
+                    duplicates.iter().take(NAMES_LISTED_MAX).map(String::as_str).collect();
                 reasons.push(format!(
                     "tome {tome}: {} objects are not read, since another tome has those of their \
                  names: {}",
-                    hidden.len(),
+                    duplicates.len(),
                     some.join(", ")
                 ));
             }
-            reasons.extend(self.crowded());
-            reasons.extend(self.regained.iter().flat_map(RegainedTome::reasons));
-            reasons.extend(self.keeper.trouble());
+            reasons.extend(self.degraded_placement());
+            reasons.extend(self.rebuilt.iter().flat_map(RebuiltTome::reasons));
+            reasons.extend(self.token_manager.trouble());
             reasons.extend(moves.reasons.iter().cloned());
-            SetStatus { tomes, reasons, moves, around: self.around.counts() }
+            SetStatus { tomes, reasons, moves, degraded_reads: self.degraded_reads.counts() }
         })
     }
 
     /// Spins all disks down, and returns when they stand still. Waiting requests fail.
     pub fn stop(&self) {
         self.room.close();
-        self.around.stop();
-        self.surveyor.stop();
+        self.degraded_reads.stop();
+        self.inventory_runner.stop();
         self.mover.stop();
         for seat in self.tomes.values() {
             match seat {
@@ -524,18 +528,18 @@ impl TomeSet {
                 Seat::Lost(_) => {}
             }
         }
-        self.keeper.stop();
+        self.token_manager.stop();
         self.count_end();
     }
 
     /// Counts the end of a start of the set's record of objects, once: a copy that was made before
     /// is then recognized as an older one. A record that is behind stays uncounted.
     fn count_end(&self) {
-        if !self.unnamed.is_empty() || self.is_over.swap(true, Ordering::AcqRel) {
+        if !self.unaccounted_tomes.is_empty() || self.is_end_counted.swap(true, Ordering::AcqRel) {
             return;
         }
-        let note = |number| self.pieces.note_start(number);
-        if let Err(error) = counting::count(&self.store, Counted::Pieces, note) {
+        let record = |number| self.pieces.note_start(number);
+        if let Err(error) = start_counter::count(&self.store, CountedStore::Pieces, record) {
             tracing::warn!("the end is not counted: {}", error_chain(&error));
         }
     }
@@ -545,10 +549,12 @@ impl TomeSet {
     /// # Errors
     /// [`TomesError::WrongStore`] when the set's own store is older than the index.
     pub fn is_index_older(&self, own: u64) -> Result<bool> {
-        match self.store.starts(Counted::Index)?.age(StartRow(own)) {
-            Age::Latest => Ok(false),
-            Age::Older => Ok(true),
-            Age::SetOlder => Err(counting::set_is_older(&self.directory, Counted::Index)),
+        match self.store.starts(CountedStore::Index)?.age(StartRow(own)) {
+            CopyAge::Latest => Ok(false),
+            CopyAge::Older => Ok(true),
+            CopyAge::SetOlder => {
+                Err(start_counter::set_is_older(&self.directory, CountedStore::Index))
+            }
         }
     }
 
@@ -557,8 +563,8 @@ impl TomeSet {
     /// # Errors
     /// When it cannot be persisted.
     pub fn begin_index(&self) -> Result<u64> {
-        let begun = self.store.starts(Counted::Index)?.next();
-        self.store.note_starts(&BTreeMap::from([(Counted::Index, begun)]))?;
+        let begun = self.store.starts(CountedStore::Index)?.next();
+        self.store.note_starts(&BTreeMap::from([(CountedStore::Index, begun)]))?;
         Ok(begun.begun)
     }
 
@@ -567,11 +573,11 @@ impl TomeSet {
     /// # Errors
     /// When that cannot be persisted.
     pub fn index_begun(&self) -> Result<()> {
-        let begun = self.store.starts(Counted::Index)?;
-        self.store.note_starts(&BTreeMap::from([(Counted::Index, begun.ended())]))
+        let begun = self.store.starts(CountedStore::Index)?;
+        self.store.note_starts(&BTreeMap::from([(CountedStore::Index, begun.ended())]))
     }
 
-    async fn asked<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
+    async fn call<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> TomeRequest) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.ask(tome, ask(reply))?;
         answer.await.unwrap_or_else(|_| match self.tomes.get(&tome) {
@@ -581,7 +587,7 @@ impl TomeSet {
     }
 
     /// Sends a request to a tome, wherever it is.
-    fn ask(&self, tome: TomeId, ask: Ask) -> Result<()> {
+    fn ask(&self, tome: TomeId, ask: TomeRequest) -> Result<()> {
         match self.tomes.get(&tome) {
             Some(Seat::Live(driver)) => driver.ask(ask)?,
             Some(Seat::Remote(RemoteDriver(seat))) => seat.ask(ask),
@@ -607,8 +613,8 @@ fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
 
 async fn status_of(tome: TomeId, driver: &Driver) -> TomeStatus {
     let (reply, answer) = oneshot::channel();
-    let asked = driver.ask(Ask::Status(reply));
-    let why = match asked {
+    let call = driver.ask(TomeRequest::Status(reply));
+    let why = match call {
         Ok(()) => match answer.await {
             Ok(status) => return status,
             Err(_) => driver.gone().to_string(),
@@ -618,12 +624,12 @@ async fn status_of(tome: TomeId, driver: &Driver) -> TomeStatus {
     TomeStatus::lost(tome, why)
 }
 
-async fn remote_status(tome: TomeId, seat: &dyn RemoteSeat) -> TomeStatus {
+async fn remote_status(tome: TomeId, seat: &dyn RemoteHandle) -> TomeStatus {
     if let Some(why) = seat.away() {
         return TomeStatus::away(tome, why);
     }
     let (reply, answer) = oneshot::channel();
-    seat.ask(Ask::Status(reply));
+    seat.ask(TomeRequest::Status(reply));
     let gone = || seat.away().unwrap_or_else(|| "it was asked and gave no answer".to_owned());
     answer.await.unwrap_or_else(|_| TomeStatus::away(tome, gone()))
 }

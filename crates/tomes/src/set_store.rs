@@ -24,15 +24,15 @@ use fulgurite_catalog::row::{self, Row, rows_in};
 use fulgurite_catalog::{Batch, CatalogError, FjallStore, KeyRange, KeyValue as _, Space};
 use fulgurite_disks::make_folder;
 use fulgurite_tome::group::{Group, Groups, Move, Retirement};
-use fulgurite_tome::token::{Kept, TokenId};
-use fulgurite_tome::{GroupId, Layout, Split, TomeError, TomeId};
+use fulgurite_tome::token::{TokenId, TokenState};
+use fulgurite_tome::{CodeParams, GroupId, Layout, TomeError, TomeId};
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
-use crate::awake_store::{config, lock};
 use crate::fail_point::FailPoints;
 use crate::limits::{GROUPS_MAX, TOMES_MAX};
-use crate::starts::{Counted, StartsRow};
+use crate::metadata_store::{config, lock};
+use crate::start_counts::{CountedStore, StartCountsRow};
 use crate::{Result, TomesError};
 
 const SET: Space = Space::new("set");
@@ -57,7 +57,7 @@ pub(crate) struct SetRow {
     /// Layout of each tome.
     pub(crate) layout: Layout,
     /// Code of each group.
-    pub(crate) split: Split,
+    pub(crate) split: CodeParams,
     pub(crate) tomes: u32,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct GroupRow(pub(crate) Group);
 
 /// State of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TokenRow(pub(crate) Kept);
+pub(crate) struct TokenRow(pub(crate) TokenState);
 
 /// Marks a tome as created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +201,7 @@ impl SetStore {
     }
 
     /// Returns the state of each token.
-    pub(crate) fn tokens(&self) -> Result<BTreeMap<TokenId, Kept>> {
+    pub(crate) fn tokens(&self) -> Result<BTreeMap<TokenId, TokenState>> {
         let rows = rows_in::<TokenRow>(&self.store, TOKENS, &KeyRange::all(), TOMES_MAX as usize)?;
         let token = |(key, TokenRow(kept)): (Vec<u8>, TokenRow)| {
             Ok((TokenId(KeyReader::new(&key).u32()?), kept))
@@ -210,7 +210,7 @@ impl SetStore {
     }
 
     /// Records the state of a token; durable when it returns.
-    pub(crate) fn keep(&self, token: TokenId, kept: Kept) -> Result<()> {
+    pub(crate) fn keep(&self, token: TokenId, kept: TokenState) -> Result<()> {
         let mut batch = Batch::new();
         let key = KeyWriter::new().u32(token.0).finish();
         batch.put(TOKENS, key, row::encode(&TokenRow(kept))?)?;
@@ -218,7 +218,7 @@ impl SetStore {
     }
 
     /// Reopens a store that could not be written, and returns the state of each token.
-    pub(crate) fn mended(&self) -> Result<BTreeMap<TokenId, Kept>> {
+    pub(crate) fn reload_tokens(&self) -> Result<BTreeMap<TokenId, TokenState>> {
         if self.store.check().is_err() {
             self.store.reopen()?;
         }
@@ -246,12 +246,12 @@ impl SetStore {
     }
 
     /// Returns how often a store was opened with the set.
-    pub(crate) fn starts(&self, of: Counted) -> Result<StartsRow> {
-        Ok(row::get::<StartsRow>(&self.store, SET, &starts_key(of))?.unwrap_or_default())
+    pub(crate) fn starts(&self, of: CountedStore) -> Result<StartCountsRow> {
+        Ok(row::get::<StartCountsRow>(&self.store, SET, &starts_key(of))?.unwrap_or_default())
     }
 
     /// Records how often some stores were opened.
-    pub(crate) fn note_starts(&self, all: &BTreeMap<Counted, StartsRow>) -> Result<()> {
+    pub(crate) fn note_starts(&self, all: &BTreeMap<CountedStore, StartCountsRow>) -> Result<()> {
         let mut batch = Batch::new();
         for (of, starts) in all {
             batch.put(SET, starts_key(*of), row::encode(starts)?)?;
@@ -303,7 +303,7 @@ impl SetStore {
     }
 
     /// Retires a tome that is here: its member slots move to others, and it does not come back.
-    pub(crate) fn retire_for_good(&self, tome: TomeId) -> Result<()> {
+    pub(crate) fn retire_permanently(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(SET, leaving_key(tome), row::encode(&LeavingRow(tome))?)?;
         batch.put(SET, retired_key(tome), row::encode(&RetiredRow(tome))?)?;
@@ -356,14 +356,14 @@ impl SetStore {
     }
 
     /// Drops a move, since its tome is back.
-    pub(crate) fn stays(&self, dropped: &Move) -> Result<()> {
+    pub(crate) fn drop_move(&self, dropped: &Move) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(MOVES, group_key(dropped.group))?;
         self.apply(batch)
     }
 
     /// Unmarks a tome that was lost and is back: it keeps its remaining member slots.
-    pub(crate) fn is_back(&self, tome: TomeId) -> Result<()> {
+    pub(crate) fn unmark_leaving(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(SET, leaving_key(tome))?;
         self.apply(batch)
@@ -397,11 +397,11 @@ fn retired_key(tome: TomeId) -> Vec<u8> {
     KeyWriter::new().fixed(RETIRED_KEY).u32(tome.get()).finish()
 }
 
-fn starts_key(of: Counted) -> Vec<u8> {
+fn starts_key(of: CountedStore) -> Vec<u8> {
     match of {
-        Counted::Tome(tome) => KeyWriter::new().fixed(STARTS_KEY).u32(tome.get()).finish(),
-        Counted::Pieces => PIECES_KEY.to_vec(),
-        Counted::Index => INDEX_KEY.to_vec(),
+        CountedStore::Tome(tome) => KeyWriter::new().fixed(STARTS_KEY).u32(tome.get()).finish(),
+        CountedStore::Pieces => PIECES_KEY.to_vec(),
+        CountedStore::Index => INDEX_KEY.to_vec(),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The fence knows leases, but not whether a disk whose lease is over has been spun down. So that
 //! is recorded here as well: while it spins, no other disk may spin under its token. Not here:
-//! granting tokens ([`fulgurite_tome::token::Keeper`]).
+//! granting tokens ([`fulgurite_tome::token::TokenManager`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct SpinGate(Mutex<Spinning>);
 #[derive(Debug, Default)]
 struct Spinning {
     fence: Fence,
-    by: BTreeMap<TokenId, TomeId>,
+    spinner: BTreeMap<TokenId, TomeId>,
 }
 
 impl SpinGate {
@@ -31,12 +31,12 @@ impl SpinGate {
     pub(crate) fn admit(&self, token: TokenId, epoch: Epoch, tome: TomeId) -> Result<()> {
         let mut spinning = self.lock();
         spinning.fence.admit(token, epoch, tome)?;
-        match spinning.by.get(&token) {
+        match spinning.spinner.get(&token) {
             Some(other) if *other != tome => {
                 Err(TomesError::Turns { tome: *other, token: token.0 })
             }
             Some(_) | None => {
-                spinning.by.insert(token, tome);
+                spinning.spinner.insert(token, tome);
                 Ok(())
             }
         }
@@ -44,12 +44,12 @@ impl SpinGate {
 
     /// Records that a tome's disk stands still.
     pub(crate) fn stopped(&self, tome: TomeId) {
-        self.lock().by.retain(|_, by| *by != tome);
+        self.lock().spinner.retain(|_, spinner| *spinner != tome);
     }
 
     /// Returns the token under which a tome's disk spins.
     pub(crate) fn token_of(&self, tome: TomeId) -> Option<TokenId> {
-        self.lock().by.iter().find(|(_, by)| **by == tome).map(|(token, _)| *token)
+        self.lock().spinner.iter().find(|(_, spinner)| **spinner == tome).map(|(token, _)| *token)
     }
 
     fn lock(&self) -> MutexGuard<'_, Spinning> {

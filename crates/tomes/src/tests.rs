@@ -7,29 +7,30 @@ use fulgurite_catalog::row::{Row as Versioned, decode, encode};
 use fulgurite_catalog::{Batch, KeyValue as _};
 use fulgurite_codes::{Signature, sector_checksum, signature};
 use fulgurite_disks::{Guard, Lease, PlaceId, Power};
-use fulgurite_tome::awake::{Awake, Object, Row, Scrubbed};
 use fulgurite_tome::consistency::Change;
 use fulgurite_tome::group::{Group, Move};
+use fulgurite_tome::membership::Membership;
+use fulgurite_tome::membership_state::{Building, MembershipState};
+use fulgurite_tome::metadata::{Object, Row, Scrubbed, TomeMetadata};
+use fulgurite_tome::object_assembler::{ExpectedObject, VerifiedObject};
 use fulgurite_tome::pending::{Parities, Pending};
 use fulgurite_tome::rebuild::Rebuild;
-use fulgurite_tome::standing::{Building, Standing};
-use fulgurite_tome::stood::Stood;
-use fulgurite_tome::token::{Kept, TokenId};
-use fulgurite_tome::whole::{Wanted, Whole};
+use fulgurite_tome::token::{TokenId, TokenState};
 use fulgurite_tome::{
-    Epoch, GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,
+    Epoch, GroupId, Layout, Member, Offset, Parts, PhysicalBlock, RegionId, RegionIndex, TomeId,
+    Version,
 };
 use fulgurite_units::{ByteCount, Duration, ErrorKind, Instant, TomeSetId};
 
 use crate::fail_point::FailPoints;
 use crate::rows::{
-    BlockRow, DELTAS, DeltaBytes, DeltaRow, DeltaRow1, FloorRow, ObjectRow, PendingRow, ScrubRow,
-    SeatRow, StandingRow, TomeRow, delta_key,
+    BlockRow, DELTAS, DeltaBytes, DeltaRow, DeltaRow1, FloorRow, MemberSlotRow, MembershipRow,
+    ObjectRow, PendingRow, ScrubRow, TomeRow, delta_key,
 };
 use crate::set_store::{GroupRow, MadeRow, SetRow, TokenRow};
 use crate::spin_gate::SpinGate;
-use crate::starts::{Age, StartRow, StartsRow};
-use crate::{AwakeStore, Disk, Label, TOME_FILE, TomeIdentity, TomesError, identity};
+use crate::start_counts::{CopyAge, StartCountsRow, StartRow};
+use crate::{Disk, Label, MetadataStore, TOME_FILE, TomeIdentity, TomesError, identity};
 
 const REGION: RegionIndex = RegionIndex::new(1);
 
@@ -58,14 +59,14 @@ fn lease(folder: &Path) -> Lease {
     guard.add(place, folder);
     guard.turn(place, Power::SpinningUp).unwrap();
     guard.turn(place, Power::Active).unwrap();
-    guard.enter(place).unwrap()
+    guard.acquire(place).unwrap()
 }
 
 fn pending(offset: u32, old: Option<u32>, new: u32) -> Pending {
     Pending {
         offset: Offset::new(offset),
-        old: old.map(Spot::new),
-        new: Spot::new(new),
+        old: old.map(PhysicalBlock::new),
+        new: PhysicalBlock::new(new),
         change: signature(&[3; 256]),
         missing: Parities::all("3+2".parse().unwrap()),
         is_sent: false,
@@ -88,11 +89,13 @@ fn rows_of_version_1_stay_as_they_are() {
     let identity = own(300);
     let row = TomeRow { set: identity.set, tome: identity.tome, layout: identity.layout };
     golden(&row, &expect!["011007070707070707070707070707070707ac02800203342b32020314"]);
-    golden(&SeatRow(group()), &expect!["010303332b32050001010102010301040100"]);
-    let stood = Stood::new(group(), RegionId { tome: TomeId::new(0), index: REGION }).unwrap();
-    let stood = Stood { standing: Standing::Left, latest: Version::new(300), ..stood };
-    golden(&StandingRow::of(&stood), &expect!["010003ac020000"]);
-    let (spot, version) = (Spot::new(300), Version::new(7));
+    golden(&MemberSlotRow(group()), &expect!["010303332b32050001010102010301040100"]);
+    let membership =
+        Membership::new(group(), RegionId { tome: TomeId::new(0), index: REGION }).unwrap();
+    let membership =
+        Membership { standing: MembershipState::Left, latest: Version::new(300), ..membership };
+    golden(&MembershipRow::of(&membership), &expect!["010003ac020000"]);
+    let (spot, version) = (PhysicalBlock::new(300), Version::new(7));
     golden(&BlockRow { spot, version, signature: [9; 8] }, &expect!["01ac02070909090909090909"]);
     golden(&PendingRow(pending(5, Some(6), 700)), &expect!["01050106bc05422a45941fef58430300ac02"]);
     let delta = hex::decode("01020901020304050607080104abababab").unwrap();
@@ -117,8 +120,8 @@ fn rows_of_version_1_stay_as_they_are() {
     golden(&GroupRow(group()), &expect!["010303332b32050001010102010301040100"]);
     golden(&MadeRow(TomeId::new(300)), &expect!["01ac02"]);
     golden(&StartRow(300), &expect!["01ac02"]);
-    golden(&StartsRow { begun: 300, done: 299 }, &expect!["01ac02ab02"]);
-    let kept = |holder| TokenRow(Kept { epoch: Epoch::new(300), holder });
+    golden(&StartCountsRow { begun: 300, done: 299 }, &expect!["01ac02ab02"]);
+    let kept = |holder| TokenRow(TokenState { epoch: Epoch::new(300), holder });
     golden(&kept(Some(TomeId::new(9))), &expect!["01ac020109"]);
     golden(&kept(None), &expect!["01ac0200"]);
     golden(&ScrubRow(scrubbed), &expect!["01050607"]);
@@ -129,7 +132,7 @@ fn life() -> Vec<Row> {
     let block = |region, offset, spot, version, bytes: u8| Row::Block {
         region,
         offset: Offset::new(offset),
-        spot: Spot::new(spot),
+        spot: PhysicalBlock::new(spot),
         version: Version::new(version),
         change: signature(&[bytes; 256]),
     };
@@ -172,7 +175,7 @@ fn life() -> Vec<Row> {
         Row::Block {
             region,
             offset: Offset::new(0),
-            spot: Spot::new(9),
+            spot: PhysicalBlock::new(9),
             version,
             change: Signature::ZERO,
         },
@@ -192,16 +195,24 @@ fn life() -> Vec<Row> {
 }
 
 /// Ignores epochs of regions: they start over with a start, and count changes.
-fn assert_same(found: &Awake, expected: &Awake) {
-    let regions = |awake: &Awake| -> Vec<_> {
-        let told = |region: &fulgurite_tome::awake::Region| {
-            let spots: Vec<_> = (0..12).map(|offset| region.spot(Offset::new(offset))).collect();
+fn assert_same(found: &TomeMetadata, expected: &TomeMetadata) {
+    let regions = |metadata: &TomeMetadata| -> Vec<_> {
+        let told = |region: &fulgurite_tome::metadata::Region| {
+            let physical_blocks: Vec<_> =
+                (0..12).map(|offset| region.spot(Offset::new(offset))).collect();
             let versions: Vec<_> = (0..12).map(|o| region.version(Offset::new(o))).collect();
             let report = region.report();
             let (tree, side) = (region.tree().clone(), report.side);
-            (region.stood().clone(), region.role().clone(), spots, versions, tree, side)
+            (
+                region.membership().clone(),
+                region.role().clone(),
+                physical_blocks,
+                versions,
+                tree,
+                side,
+            )
         };
-        awake.regions().map(|(index, region)| (index, region.latest(), told(region))).collect()
+        metadata.regions().map(|(index, region)| (index, region.latest(), told(region))).collect()
     };
     assert_eq!(regions(found), regions(expected));
     assert!(found.objects().eq(expected.objects()));
@@ -212,21 +223,21 @@ fn assert_same(found: &Awake, expected: &Awake) {
 fn what_was_committed_is_what_is_known_after_each_start() {
     let folder = tempfile::tempdir().unwrap();
     let (path, identity) = (folder.path().join("tome"), own(0));
-    let mut expected = Awake::new(identity.tome, identity.layout);
-    drop(AwakeStore::init(&path, &identity).unwrap());
+    let mut expected = TomeMetadata::new(identity.tome, identity.layout);
+    drop(MetadataStore::init(&path, &identity).unwrap());
     for (number, rows) in life().chunks(2).enumerate() {
         rows.iter().for_each(|row| expected.apply(row).unwrap());
-        let store = AwakeStore::open(&path, &identity).unwrap();
+        let store = MetadataStore::open(&path, &identity).unwrap();
         store.commit(rows, &FailPoints::default()).unwrap();
         assert_same(&store.load(&identity).unwrap(), &expected);
         drop(store);
         if number % 4 == 0 {
-            let store = AwakeStore::open(&path, &identity).unwrap();
+            let store = MetadataStore::open(&path, &identity).unwrap();
             assert_same(&store.load(&identity).unwrap(), &expected);
         }
     }
     // The same in one commit.
-    let store = AwakeStore::init(&folder.path().join("other"), &identity).unwrap();
+    let store = MetadataStore::init(&folder.path().join("other"), &identity).unwrap();
     store.commit(&life(), &FailPoints::default()).unwrap();
     assert_same(&store.load(&identity).unwrap(), &expected);
     let floor = expected.region(RegionIndex::new(2)).unwrap();
@@ -249,9 +260,9 @@ fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
     let fail = FailPoints::default();
     let path = folder.path().join("deltas");
     let length = || std::fs::metadata(&path).unwrap().len();
-    let mut expected = Awake::new(identity.tome, identity.layout);
+    let mut expected = TomeMetadata::new(identity.tome, identity.layout);
     life().iter().for_each(|row| expected.apply(row).unwrap());
-    let mut store = AwakeStore::init(folder.path(), &identity).unwrap();
+    let mut store = MetadataStore::init(folder.path(), &identity).unwrap();
     store.commit(&life(), &fail).unwrap();
     // The commit added four deltas and removed one of them.
     assert_eq!(length(), 4 * 256);
@@ -267,7 +278,7 @@ fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
         }
         if version % 7 == 0 {
             drop(store);
-            store = AwakeStore::open(folder.path(), &identity).unwrap();
+            store = MetadataStore::open(folder.path(), &identity).unwrap();
             assert_same(&store.load(&identity).unwrap(), &expected);
             assert!(length() <= 2 * 256, "what is behind the last one is cut off");
         }
@@ -275,7 +286,7 @@ fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
     assert!(length() <= 4 * 256, "it does not grow");
     store.commit(&[Row::Dropped { region }], &fail).unwrap();
     drop(store);
-    drop(AwakeStore::open(folder.path(), &identity).unwrap());
+    drop(MetadataStore::open(folder.path(), &identity).unwrap());
     assert_eq!(length(), 0, "a region that is given up has none");
 }
 
@@ -287,8 +298,8 @@ impl Versioned for DeltaRow1 {
 fn deltas_of_version_1_are_read_marked_and_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let (identity, fail) = (own(0), FailPoints::default());
-    let store = AwakeStore::init(folder.path(), &identity).unwrap();
-    let mut expected = Awake::new(identity.tome, identity.layout);
+    let store = MetadataStore::init(folder.path(), &identity).unwrap();
+    let mut expected = TomeMetadata::new(identity.tome, identity.layout);
     life().iter().for_each(|row| expected.apply(row).unwrap());
     store.commit(&life(), &fail).unwrap();
     let row = another(9);
@@ -311,7 +322,7 @@ fn deltas_of_version_1_are_read_marked_and_forgotten() {
 fn bytes_of_deltas_that_are_others_or_missing_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let (identity, fail) = (own(0), FailPoints::default());
-    let store = AwakeStore::init(folder.path(), &identity).unwrap();
+    let store = MetadataStore::init(folder.path(), &identity).unwrap();
     store.commit(&life(), &fail).unwrap();
     let path = folder.path().join("deltas");
     let whole = std::fs::read(&path).unwrap();
@@ -324,13 +335,16 @@ fn bytes_of_deltas_that_are_others_or_missing_are_told() {
     drop(store);
     for left in [&whole[..3 * 256], &[]] {
         std::fs::write(&path, left).unwrap();
-        let error = AwakeStore::open(folder.path(), &identity).unwrap_err();
+        let error = MetadataStore::open(folder.path(), &identity).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     }
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(AwakeStore::open(folder.path(), &identity).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(
+        MetadataStore::open(folder.path(), &identity).unwrap_err().kind(),
+        ErrorKind::Corrupt
+    );
     std::fs::write(&path, &whole).unwrap();
-    let store = AwakeStore::open(folder.path(), &identity).unwrap();
+    let store = MetadataStore::open(folder.path(), &identity).unwrap();
     assert_eq!(store.load(&identity).unwrap().objects().count(), 1);
 }
 
@@ -344,7 +358,7 @@ fn moves() -> Vec<Row> {
         seats.insert(own, place(index));
         seats
     };
-    let split: fulgurite_tome::Split = "3+2".parse().unwrap();
+    let split: fulgurite_tome::CodeParams = "3+2".parse().unwrap();
     let taken = |index: u32, own: usize, id: u32| {
         let (member, from) = (Member::at(own), RegionId { tome: TomeId::new(9), index: REGION });
         let planned = Move { group: GroupId::new(id), member, from, to: place(index) };
@@ -358,7 +372,7 @@ fn moves() -> Vec<Row> {
         let block = |version: u32, spot: u32| Row::Block {
             region,
             offset: Offset::new(spot % 12),
-            spot: Spot::new(spot),
+            spot: PhysicalBlock::new(spot),
             version: Version::new(version),
             change: signature(&[3; 256]),
         };
@@ -397,16 +411,16 @@ fn moves() -> Vec<Row> {
 fn rows_of_a_rebuild_are_what_is_known_after_each_start() {
     let folder = tempfile::tempdir().unwrap();
     let (path, identity) = (folder.path().join("tome"), own(0));
-    let mut expected = Awake::new(identity.tome, identity.layout);
-    drop(AwakeStore::init(&path, &identity).unwrap());
+    let mut expected = TomeMetadata::new(identity.tome, identity.layout);
+    drop(MetadataStore::init(&path, &identity).unwrap());
     for row in moves() {
         expected.apply(&row).unwrap();
-        let store = AwakeStore::open(&path, &identity).unwrap();
+        let store = MetadataStore::open(&path, &identity).unwrap();
         store.commit(&[row], &FailPoints::default()).unwrap();
         assert_same(&store.load(&identity).unwrap(), &expected);
     }
     // The same in one commit.
-    let store = AwakeStore::init(&folder.path().join("other"), &identity).unwrap();
+    let store = MetadataStore::init(&folder.path().join("other"), &identity).unwrap();
     store.commit(&moves(), &FailPoints::default()).unwrap();
     assert_same(&store.load(&identity).unwrap(), &expected);
     assert_eq!(expected.regions().count(), 2, "one was given up");
@@ -419,14 +433,14 @@ fn an_awake_store_of_another_is_named_and_one_in_use_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tome");
     let refused = |identity: &TomeIdentity, may_make| {
-        let opened = if may_make { AwakeStore::init } else { AwakeStore::open };
+        let opened = if may_make { MetadataStore::init } else { MetadataStore::open };
         let error = opened(&path, identity).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         error.to_string().replace(&path.display().to_string(), "PATH")
     };
     expect![[r#"the awake store "PATH" is not used: it is none of a tome: nothing is there"#]]
         .assert_eq(&refused(&own(0), false));
-    let store = AwakeStore::init(&path, &own(0)).unwrap();
+    let store = MetadataStore::init(&path, &own(0)).unwrap();
     expect![[r#""PATH/lock" is in use by another process"#]].assert_eq(&refused(&own(0), true));
     store.commit(&life(), &FailPoints::default()).unwrap();
     drop(store);
@@ -442,7 +456,7 @@ fn an_awake_store_of_another_is_named_and_one_in_use_is_not_opened() {
     )));
     let other = TomeIdentity::new(set(7), TomeId::new(0), layout(4));
     assert!(refused(&other, true).contains("divided as"));
-    let (store, found) = AwakeStore::open_any(&path).unwrap();
+    let (store, found) = MetadataStore::open_any(&path).unwrap();
     assert_eq!(found, own(0));
     assert_eq!(store.load(&found).unwrap().objects().count(), 1);
 }
@@ -451,7 +465,7 @@ fn an_awake_store_of_another_is_named_and_one_in_use_is_not_opened() {
 fn rows_that_do_not_fit_are_told_and_end_no_process() {
     let bad = |row: Row| {
         let folder = tempfile::tempdir().unwrap();
-        let store = AwakeStore::init(folder.path(), &own(0)).unwrap();
+        let store = MetadataStore::init(folder.path(), &own(0)).unwrap();
         store.commit(&life(), &FailPoints::default()).unwrap();
         store.commit(&[row], &FailPoints::default()).unwrap();
         let error = store.load(&own(0)).unwrap_err();
@@ -461,7 +475,7 @@ fn rows_that_do_not_fit_are_told_and_end_no_process() {
     let block = |offset, spot| Row::Block {
         region: REGION,
         offset: Offset::new(offset),
-        spot: Spot::new(spot),
+        spot: PhysicalBlock::new(spot),
         version: Version::new(50),
         change: Signature::ZERO,
     };
@@ -489,7 +503,7 @@ fn files_of_version_1_stay_as_they_are() {
     let lease = lease(folder.path());
     identity::make(&lease, &own(300), &FailPoints::default()).unwrap();
     let mut disk = Disk::open(lease, &own(300)).unwrap();
-    disk.write(Spot::new(13), LABEL, &[0xee; 256], &FailPoints::default()).unwrap();
+    disk.write(PhysicalBlock::new(13), LABEL, &[0xee; 256], &FailPoints::default()).unwrap();
     disk.sync().unwrap();
     let bytes = std::fs::read(folder.path().join("blocks-00001")).unwrap();
     assert_eq!(bytes.len(), 4096 + 2 * 768);
@@ -523,7 +537,7 @@ fn files_of_version_1_stay_as_they_are() {
           }
         }"#]]
     .assert_eq(&text);
-    assert_eq!(disk.read(Spot::new(13)).unwrap(), Some((LABEL, vec![0xee; 256])));
+    assert_eq!(disk.read(PhysicalBlock::new(13)).unwrap(), Some((LABEL, vec![0xee; 256])));
 }
 
 #[test]
@@ -533,9 +547,9 @@ fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() 
     identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
     // Two in sequence, one after a gap, one before, and two in another file.
-    let spots = [2, 3, 5, 1, 12, 13].map(Spot::new);
+    let physical_blocks = [2, 3, 5, 1, 12, 13].map(PhysicalBlock::new);
     let blocks: Vec<Vec<u8>> = (1..7).map(|byte| vec![byte; 256]).collect();
-    for (spot, block) in spots.iter().zip(&blocks) {
+    for (spot, block) in physical_blocks.iter().zip(&blocks) {
         disk.write(*spot, LABEL, block, &FailPoints::default()).unwrap();
     }
     disk.sync().unwrap();
@@ -543,18 +557,26 @@ fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() 
     // The last block of an object is padded with zeros.
     let mut last = vec![6; 156];
     last.resize(256, 0);
-    disk.write(spots[5], LABEL, &last, &FailPoints::default()).unwrap();
+    disk.write(physical_blocks[5], LABEL, &last, &FailPoints::default()).unwrap();
     let signatures = blocks[..5].iter().chain([&last]).map(|block| signature(block)).collect();
     let (length, digest) = (bytes.len() as u64, sector_checksum(&bytes));
-    let wanted = Wanted { signatures, block_bytes: 256, bytes: length, digest };
-    let gather = |spots: &[Spot]| {
+    let wanted = ExpectedObject { signatures, block_bytes: 256, bytes: length, digest };
+    let read_object = |physical_blocks: &[PhysicalBlock]| {
         let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
-        disk.gather(spots, wanted.clone()).unwrap().map(Whole::into_bytes)
+        disk.read_object(physical_blocks, wanted.clone()).unwrap().map(VerifiedObject::into_bytes)
     };
-    assert_eq!(gather(&spots), Some(bytes));
-    assert_eq!(gather(&[2, 3, 5, 1, 12, 14].map(Spot::new)), None, "nothing lies there");
-    assert_eq!(gather(&[2, 3, 5, 1, 12, 30].map(Spot::new)), None, "there is no such file");
-    for spot in spots {
+    assert_eq!(read_object(&physical_blocks), Some(bytes));
+    assert_eq!(
+        read_object(&[2, 3, 5, 1, 12, 14].map(PhysicalBlock::new)),
+        None,
+        "nothing lies there"
+    );
+    assert_eq!(
+        read_object(&[2, 3, 5, 1, 12, 30].map(PhysicalBlock::new)),
+        None,
+        "there is no such file"
+    );
+    for spot in physical_blocks {
         let (file, slot) = (spot.get() / 12, spot.get() % 12);
         let path = folder.path().join(format!("blocks-{file:05}"));
         let whole = std::fs::read(&path).unwrap();
@@ -562,7 +584,7 @@ fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() 
             let mut bad = whole.clone();
             bad[4096 + 768 * slot as usize + at] ^= 1;
             std::fs::write(&path, bad).unwrap();
-            assert_eq!(gather(&spots), None, "byte {at} of spot {spot}");
+            assert_eq!(read_object(&physical_blocks), None, "byte {at} of spot {spot}");
         }
         std::fs::write(&path, whole).unwrap();
     }
@@ -575,14 +597,14 @@ fn a_block_that_is_not_that_of_its_place_cannot_be_read() {
     identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
     for spot in 0..3 {
-        disk.write(Spot::new(spot), LABEL, &[1; 256], &FailPoints::default()).unwrap();
+        disk.write(PhysicalBlock::new(spot), LABEL, &[1; 256], &FailPoints::default()).unwrap();
     }
     disk.sync().unwrap();
     let path = folder.path().join("blocks-00000");
     let whole = std::fs::read(&path).unwrap();
     let read = |bytes: &[u8], spot| {
         std::fs::write(&path, bytes).unwrap();
-        Disk::open(lease.clone(), &own(0)).unwrap().read(Spot::new(spot)).unwrap()
+        Disk::open(lease.clone(), &own(0)).unwrap().read(PhysicalBlock::new(spot)).unwrap()
     };
     assert_eq!(read(&whole, 1), Some((LABEL, vec![1; 256])));
     for at in [4096 + 768, 4096 + 768 + 40, 4096 + 768 + 511, 4096 + 768 + 700] {
@@ -600,7 +622,8 @@ fn a_block_that_is_not_that_of_its_place_cannot_be_read() {
     bad[9] ^= 1;
     assert_eq!(read(&bad, 1), None, "a file that is not this tome's");
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
-    let error = disk.write(Spot::new(1), LABEL, &[2; 256], &FailPoints::default()).unwrap_err();
+    let error =
+        disk.write(PhysicalBlock::new(1), LABEL, &[2; 256], &FailPoints::default()).unwrap_err();
     expect!["a file of tome 0 is damaged: blocks-00000 does not begin as a file of this tome"]
         .assert_eq(&error.to_string());
 }
@@ -641,19 +664,19 @@ fn a_disk_of_another_is_named_and_stays_as_it_is() {
 
 #[test]
 fn a_store_is_older_than_its_set_or_the_other_way_round_and_a_start_cut_short_is_neither() {
-    let starts = StartsRow { begun: 7, done: 7 };
+    let starts = StartCountsRow { begun: 7, done: 7 };
     let begun = starts.next();
     assert_eq!(
         (begun, begun.ended()),
-        (StartsRow { begun: 8, done: 7 }, StartsRow { begun: 8, done: 8 })
+        (StartCountsRow { begun: 8, done: 7 }, StartCountsRow { begun: 8, done: 8 })
     );
-    let ages = |of: StartsRow| [6, 7, 8, 9].map(|own| of.age(StartRow(own)));
-    use Age::{Latest, Older, SetOlder};
+    let ages = |of: StartCountsRow| [6, 7, 8, 9].map(|own| of.age(StartRow(own)));
+    use CopyAge::{Latest, Older, SetOlder};
     assert_eq!(ages(starts), [Older, Latest, SetOlder, SetOlder]);
     assert_eq!(ages(begun), [Older, Latest, Latest, SetOlder], "the store has it, or not");
     assert_eq!(ages(begun.ended()), [Older, Older, Latest, SetOlder]);
     // A store from before starts were counted.
-    assert_eq!(StartsRow::default().age(StartRow::default()), Latest);
+    assert_eq!(StartCountsRow::default().age(StartRow::default()), Latest);
 }
 
 #[test]

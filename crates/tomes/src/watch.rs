@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::limits::HAPPENINGS_WAITING;
+use crate::limits::EVENTS_BUFFERED;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Happening {
+pub enum TomeEvent {
     /// The power state of a disk changed.
     Power {
         /// Its tome.
@@ -124,7 +124,7 @@ pub enum Happening {
     },
 }
 
-impl Happening {
+impl TomeEvent {
     /// Returns the event for a completed move.
     pub(crate) const fn moved(planned: &Move) -> Self {
         Self::SeatMoved { group: planned.group, from: planned.from.tome, to: planned.to.tome }
@@ -138,52 +138,52 @@ impl Happening {
 
 /// An event with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Happened {
+pub struct TimestampedEvent {
     /// The time.
     pub at: UnixTime,
     /// The event.
-    pub what: Happening,
+    pub what: TomeEvent,
 }
 
 /// Publisher of events. Clones share the ring.
 #[derive(Clone, Debug)]
-pub(crate) struct Watched {
-    ring: broadcast::Sender<Happened>,
+pub(crate) struct EventPublisher {
+    ring: broadcast::Sender<TimestampedEvent>,
     clock: Clock,
 }
 
-impl Watched {
+impl EventPublisher {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { ring: broadcast::Sender::new(HAPPENINGS_WAITING), clock }
+        Self { ring: broadcast::Sender::new(EVENTS_BUFFERED), clock }
     }
 
     /// Whether there are subscribers.
-    pub(crate) fn is_watched(&self) -> bool {
+    pub(crate) fn has_subscribers(&self) -> bool {
         self.ring.receiver_count() > 0
     }
 
     /// Publishes an event.
-    pub(crate) fn tell(&self, what: impl FnOnce() -> Happening) {
-        if self.is_watched() {
+    pub(crate) fn send(&self, what: impl FnOnce() -> TomeEvent) {
+        if self.has_subscribers() {
             // The subscriber may be gone.
-            let _ = self.ring.send(Happened { at: self.clock.now(), what: what() });
+            let _ = self.ring.send(TimestampedEvent { at: self.clock.now(), what: what() });
         }
     }
 
     /// Adds a subscriber from now on.
-    pub(crate) fn watch(&self) -> Watching {
-        Watching(self.ring.subscribe())
+    pub(crate) fn watch(&self) -> EventSubscription {
+        EventSubscription(self.ring.subscribe())
     }
 }
 
 /// A subscription. Events that it does not read in time are overwritten.
 #[derive(Debug)]
-pub struct Watching(broadcast::Receiver<Happened>);
+pub struct EventSubscription(broadcast::Receiver<TimestampedEvent>);
 
-impl Watching {
+impl EventSubscription {
     /// Returns the next event, or how many were missed as an error; `None` when the set is gone.
     /// Cancelling it loses nothing.
-    pub async fn next(&mut self) -> Option<Result<Happened, Missed>> {
+    pub async fn next(&mut self) -> Option<Result<TimestampedEvent, Missed>> {
         match self.0.recv().await {
             Ok(happened) => Some(Ok(happened)),
             Err(RecvError::Lagged(missed)) => Some(Err(Missed(missed))),

@@ -17,10 +17,10 @@ use std::sync::Mutex;
 
 use fulgurite_tome::TomeId;
 use fulgurite_tomes::fail_point::{FAIL_POINTS, FailPoints};
-use fulgurite_tomes::{Pulled, SetOptions, TomeSet};
+use fulgurite_tomes::{SetOptions, TomeSet, UnpluggedTome};
 use fulgurite_units::{ByteCount, ErrorKind};
 
-use shelf::{BLOCK, Shelf, awake, lose, noise, pull, recovered, root, tomes};
+use shelf::{BLOCK, Shelf, lose, metadata, noise, pull, recovered, root, tomes};
 
 /// First argument of the process that is killed, followed by the folder, the point and its count.
 const VICTIM: &str = "victim";
@@ -39,7 +39,7 @@ const SEATS_FROM: &str = "tomes-moves-planned";
 /// This point is passed when an object of a lost tome is removed.
 const REMOVAL_KEPT: &str = "tomes-removal-kept";
 /// And these when a metadata store is rebuilt.
-const SURVEY: [&str; 3] = ["tomes-surveyed", "tomes-regained", "tomes-regained-kept"];
+const INVENTORY: [&str; 3] = ["tomes-surveyed", "tomes-regained", "tomes-regained-kept"];
 
 const LENGTH: usize = 2 * BLOCK + 7;
 
@@ -132,17 +132,17 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     set.stop();
     drop(set);
     say(&format!("unknown {unknown}"));
-    remove(&awake(&shelf.folder, unknown));
-    let of_survey = || match SURVEY.contains(&point) {
+    remove(&metadata(&shelf.folder, unknown));
+    let of_survey = || match INVENTORY.contains(&point) {
         true => FailPoints::armed(point, count).unwrap(),
         false => FailPoints::default(),
     };
     let set = TomeSet::open(SetOptions { fail: of_survey(), ..shelf.options() }).unwrap();
-    survey(shelf, &set, unknown).await;
+    inventory(shelf, &set, unknown).await;
     set.stop();
     drop(set);
     let set = TomeSet::open(SetOptions { fail: of_survey(), ..shelf.options() }).unwrap();
-    assert_eq!(set.regained().len(), 1);
+    assert_eq!(set.rebuilt().len(), 1);
     shelf.settle(&set).await;
     set.stop();
     drop(set);
@@ -170,10 +170,10 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
 }
 
 /// Runs the inventory of a lost tome's disk.
-async fn survey(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
-    set.survey(tome).unwrap();
+async fn inventory(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
+    set.inventory(tome).unwrap();
     let whole = async {
-        while !set.surveyed(tome).unwrap().is_whole() {
+        while !set.inventory_progress(tome).unwrap().is_whole() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     };
@@ -198,10 +198,10 @@ fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
     if protected.is_empty() || lost_of(said).is_some() || unknown_of(said).is_some() {
         return;
     }
-    let mut all: BTreeMap<TomeId, Pulled> =
+    let mut all: BTreeMap<TomeId, UnpluggedTome> =
         tomes().map(|tome| (tome, pull(&shelf.folder, tome))).collect();
     for (name, tome) in protected {
-        let object = all[&tome].awake().object(name).unwrap().clone();
+        let object = all[&tome].metadata().object(name).unwrap().clone();
         for other in tomes().filter(|other| *other != tome) {
             let lost = BTreeSet::from([tome, other]);
             let bytes = recovered(&mut all, &lost, tome, &object);
@@ -222,18 +222,18 @@ async fn look(shelf: &Shelf, said: &[&str], context: &str) {
         shelf.add();
         // It may have been killed before it removed them.
         remove(&root(&shelf.folder, lost));
-        remove(&awake(&shelf.folder, lost));
+        remove(&metadata(&shelf.folder, lost));
     }
     // An interrupted step continues.
     let mut set = shelf.init();
     let unknown = unknown_of(said);
     if let Some(tome) = unknown.filter(|tome| set.unknown().contains(tome)) {
         // It was killed before the store was rebuilt, so the inventory is requested again.
-        survey(shelf, &set, tome).await;
+        inventory(shelf, &set, tome).await;
         set.stop();
         drop(set);
         set = shelf.init();
-        assert_eq!(set.regained().len(), 1, "{context}");
+        assert_eq!(set.rebuilt().len(), 1, "{context}");
     }
     if let Some(lost) = lost {
         set.rebuild(lost).await.unwrap();

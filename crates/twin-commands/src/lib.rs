@@ -23,7 +23,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context as _;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_twin::Workload;
 use fulgurite_units::{error_chain, settings};
@@ -99,18 +99,18 @@ fn read(path: &Path) -> anyhow::Result<String> {
 
 /// Reads a TOML file; an error names file, line and field.
 fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    settings::from_toml(&read(path)?).map_err(|error| not_toml(path, &error))
+    settings::from_toml(&read(path)?).map_err(|error| toml_error(path, &error))
 }
 
 /// Returns the error of a file that is not valid.
-fn not_toml(path: &Path, error: &settings::Error) -> anyhow::Error {
+fn toml_error(path: &Path, error: &settings::Error) -> anyhow::Error {
     let message = format!("\"{}\" is wrong: {}", path.display(), error.to_string().trim_end());
-    Coded::new(Exit::Config, message).into()
+    ExitError::new(Exit::Config, message).into()
 }
 
 /// Formats a path, with the line that sets the field with which `message` begins, if exactly one
 /// line does: `"a.toml": line 5`.
-fn located(path: &Path, message: &str) -> String {
+fn with_line(path: &Path, message: &str) -> String {
     let shown = format!("\"{}\"", path.display());
     let Some(word) = message.split_whitespace().next() else { return shown };
     let last = |path: &str| path.trim().rsplit('.').next().unwrap_or_default().to_owned();
@@ -126,8 +126,12 @@ fn located(path: &Path, message: &str) -> String {
 }
 
 /// Returns the error of an invalid value in a file or a flag.
-fn wrong(what: &str, error: &(dyn std::error::Error + 'static), exit: Exit) -> anyhow::Error {
-    Coded::new(exit, format!("{what}: {}", error_chain(error))).into()
+fn invalid_input(
+    what: &str,
+    error: &(dyn std::error::Error + 'static),
+    exit: Exit,
+) -> anyhow::Error {
+    ExitError::new(exit, format!("{what}: {}", error_chain(error))).into()
 }
 
 /// Built-in workloads.
@@ -151,10 +155,12 @@ fn workload(text: &str) -> anyhow::Result<Workload> {
     let path = Path::new(text);
     if !path.exists() {
         let message = format!("\"{text}\" is neither a file nor a workload: {WORKLOADS}");
-        return Err(Coded::new(Exit::NotFound, message).into());
+        return Err(ExitError::new(Exit::NotFound, message).into());
     }
     let workload: Workload = read_toml(path)?;
-    workload.validate().map_err(|error| wrong(&format!("\"{text}\""), &error, Exit::Config))?;
+    workload
+        .validate()
+        .map_err(|error| invalid_input(&format!("\"{text}\""), &error, Exit::Config))?;
     Ok(workload)
 }
 

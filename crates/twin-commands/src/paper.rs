@@ -4,17 +4,17 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_terminal::progress::count_bar;
 use fulgurite_twin::experiment::{
-    Beside, ErrorKind, Expected, ExperimentError, Kind, Report, Row, SourceFile, Verdict,
+    ErrorKind, Expected, ExperimentError, Kind, PointCompanions, Report, Row, SourceFile, Verdict,
 };
 use fulgurite_twin::report::{Head, html, relation};
 use fulgurite_twin::scenario::SystemName;
 use fulgurite_twin::systems::{self, Workers};
 
-use super::pool::{Threads, thread_count};
+use super::pool::{ThreadPool, thread_count};
 
 /// Flags of `twin paper`.
 #[derive(Clone, Debug, clap::Args)]
@@ -87,7 +87,7 @@ const PAPERS: [Paper; 4] = [
 
 /// Runs `twin paper`. If no paper is named, takes the first.
 pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
-    let named = args.words.first().and_then(|word| PAPERS.iter().find(|of| of.name == word));
+    let named = args.words.first().and_then(|word| PAPERS.iter().find(|entry| entry.name == word));
     let statements = &args.words[usize::from(named.is_some())..];
     let paper = named.unwrap_or(&PAPERS[0]);
     let refuse = |error: ExperimentError| {
@@ -97,7 +97,7 @@ pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
         } else {
             error.to_string()
         };
-        anyhow::Error::from(Coded::new(Exit::Config, message))
+        anyhow::Error::from(ExitError::new(Exit::Config, message))
     };
     let folder = Path::new("experiments").join(paper.name);
     let folder = args.experiments.as_ref().unwrap_or(&folder);
@@ -111,7 +111,7 @@ pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
     let threads = thread_count(args.threads);
     let bar = count_bar("runs", suite.job_count() as u64, false);
     let started = std::time::Instant::now();
-    let report = suite.run(Workers { runner: &Threads(threads), done: &|| bar.inc(1) });
+    let report = suite.run(Workers { runner: &ThreadPool(threads), done: &|| bar.inc(1) });
     bar.finish_and_clear();
     if let Some(path) = &args.out {
         let page = html(&report, &head(paper, threads, started.elapsed().as_secs_f64()));
@@ -151,7 +151,7 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
     paths.sort();
     if paths.is_empty() {
         let message = format!("there are no statements (TOML files) in \"{shown}\"");
-        return Err(Coded::new(Exit::NotFound, message).into());
+        return Err(ExitError::new(Exit::NotFound, message).into());
     }
     paths
         .into_iter()
@@ -171,8 +171,8 @@ fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
         out.text(line(row))?;
     }
     for statement in &report.statements {
-        for of in &statement.beside {
-            out.text(beside(&statement.id, of))?;
+        for entry in &statement.beside {
+            out.text(beside(&statement.id, entry))?;
         }
     }
     let kinds = Kind::ALL.map(|kind| (report.count(kind), kind.name()));
@@ -183,11 +183,11 @@ fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
 }
 
 /// Formats the side line of a run: its tail latency, and the constraints that it must not give up.
-fn beside(statement: &str, of: &Beside) -> String {
-    let words = of.aside.numbers.iter().filter_map(|number| number.words.as_deref());
-    let constraints = format!("constraints {}", of.aside.constraints.line());
+fn beside(statement: &str, entry: &PointCompanions) -> String {
+    let words = entry.companions.numbers.iter().filter_map(|number| number.words.as_deref());
+    let constraints = format!("constraints {}", entry.companions.constraints.line());
     let all: Vec<&str> = words.chain([constraints.as_str()]).collect();
-    format!("     {statement:<10} {:<26} {}", of.run, all.join(", "))
+    format!("     {statement:<10} {:<26} {}", entry.run, all.join(", "))
 }
 
 fn line(row: &Row) -> String {

@@ -9,21 +9,21 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, note};
 use fulgurite_terminal::progress::spinner;
 use fulgurite_twin::glass::plan::{
-    CostTable, Demand, Plan, PlanRequest, Trial, picture, plan_watched,
+    CostTable, Demand, Plan, PlanRequest, Trial, picture, plan_with_progress,
 };
 use fulgurite_twin::{Trace, Workload};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
 use super::named_workload;
 use super::plan_table::Columns;
-use super::pool::{Threads, thread_count};
+use super::pool::{ThreadPool, thread_count};
 
 /// Exit codes of `twin plan`, from the program's one table.
-const EXITS: &str = "\
+const EXIT_CODES: &str = "\
 Exit codes:
   0  a plan was found
   1  nothing in the space is enough; what came nearest is printed
@@ -38,7 +38,7 @@ written in it. A new platter always waits there, so how old the oldest gets is n
 
 /// Flags of `twin plan`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXITS)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct PlanArgs {
     /// User bytes ingested per day, like 50TB/day (TB is 10^12 bytes, TiB is 2^40)
     #[arg(long, value_name = "BYTES/day", value_parser = per_day)]
@@ -92,11 +92,12 @@ pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
     let request = request(args)?;
     let bar = spinner("planning", out.is_json());
     let mut tried = 0;
-    let mut tell = |trial: &Trial| {
+    let mut on_trial = |trial: &Trial| {
         tried += 1;
         bar.set_message(format!("{tried} tried; {}", summary(trial)));
     };
-    let plan = plan_watched(&request, &Threads(thread_count(None)), &mut tell).map_err(wrong)?;
+    let plan = plan_with_progress(&request, &ThreadPool(thread_count(None)), &mut on_trial)
+        .map_err(plan_error)?;
     bar.finish_and_clear();
     if let Some(folder) = &args.out {
         write_plan(folder, &plan)?;
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
     show(&plan, out)?;
     if plan.best.is_none() {
         let message = "nothing in the space is enough: allow more libraries, or a longer objective";
-        return Err(Coded::new(Exit::Failure, message).into());
+        return Err(ExitError::new(Exit::Failure, message).into());
     }
     Ok(())
 }
@@ -123,9 +124,9 @@ fn request(args: &PlanArgs) -> anyhow::Result<PlanRequest> {
     if let Some(path) = &args.costs {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        request.costs = CostTable::from_toml(&text).map_err(wrong)?;
+        request.costs = CostTable::from_toml(&text).map_err(plan_error)?;
     }
-    request.validate().map_err(wrong)?;
+    request.validate().map_err(plan_error)?;
     Ok(request)
 }
 
@@ -136,18 +137,18 @@ fn demand(reads: &str, scale: f64) -> anyhow::Result<Demand> {
         named.or_else(|| (reads == "full-library").then(|| Workload::full_library(1.6)))
     else {
         let file = File::open(reads).with_context(|| format!("cannot open trace {reads}"))?;
-        let trace = Trace::read(BufReader::new(file)).map_err(wrong)?;
+        let trace = Trace::read(BufReader::new(file)).map_err(plan_error)?;
         return Ok(Demand::Trace { trace, scale });
     };
     Ok(Demand::Workload { workload: Box::new(workload), scale })
 }
 
-pub(super) fn wrong(error: fulgurite_twin::Error) -> anyhow::Error {
-    Coded::new(Exit::Config, error.to_string()).into()
+pub(super) fn plan_error(error: fulgurite_twin::Error) -> anyhow::Error {
+    ExitError::new(Exit::Config, error.to_string()).into()
 }
 
 fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
-    let picture = || picture(plan).map_err(wrong);
+    let picture = || picture(plan).map_err(plan_error);
     let picture = if plan.tried.is_empty() { None } else { Some(picture()?) };
     write(folder, serde_json::to_string_pretty(plan)?, picture)
 }
@@ -195,7 +196,7 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     line("  left of the objective", &|trial| format!("{:.1} %", trial.margin * 100.0))?;
     line("verification over ingest", &|trial| format!("{:.2}", trial.verify_margin))?;
     line("constraints", &|trial| {
-        if trial.constraints.is_held() { "held" } else { "not held" }.to_owned()
+        if trial.constraints.is_met() { "held" } else { "not held" }.to_owned()
     })?;
     for (head, trial) in columns.trials() {
         if let Some(missed) = trial.constraints.missed() {
@@ -278,8 +279,8 @@ mod tests {
         assert_eq!(per_day("1.5 PB"), Ok(ByteCount::new(1_500_000_000_000_000)));
         assert_eq!(bytes("2TiB"), Ok(ByteCount::new(2 << 40)));
         assert_eq!(bytes("0"), Ok(ByteCount::ZERO));
-        for wrong in ["TB", "-1TB", "50XB", "nan TB", "50TB/week"] {
-            assert!(per_day(wrong).is_err(), "{wrong}");
+        for plan_error in ["TB", "-1TB", "50XB", "nan TB", "50TB/week"] {
+            assert!(per_day(plan_error).is_err(), "{plan_error}");
         }
         assert!(share("1.5").is_err());
     }

@@ -8,18 +8,18 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_terminal::progress::spinner;
-use fulgurite_twin::giza::plan::{Plan, PlanRequest, Trial, picture, plan_watched};
+use fulgurite_twin::giza::plan::{Plan, PlanRequest, Trial, picture, plan_with_progress};
 
-use super::plan::{write, wrong};
+use super::plan::{plan_error, write};
 use super::plan_table::Columns;
-use super::pool::{Threads, thread_count};
-use super::{located, read_toml};
+use super::pool::{ThreadPool, thread_count};
+use super::{read_toml, with_line};
 
 /// Exit codes of `twin plan-geo`, from the program's one table.
-const EXITS: &str = "\
+const EXIT_CODES: &str = "\
 Exit codes:
   0  a plan was found
   1  nothing in the space is enough; what came nearest is printed
@@ -28,12 +28,12 @@ Exit codes:
   4  the file was not found";
 
 /// What a plan leaves out.
-const UNSAID: &str = "\
+const LIMITATIONS: &str = "\
 not asked about: nodes, healing, versions that are kept, and what takes two sites at a time.";
 
 /// Flags of `twin plan-geo`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXITS)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct PlanGeoArgs {
     /// Sites with prices, rates and round trips, demand and objective (TOML); docs/twin.md has an
     /// example
@@ -51,17 +51,17 @@ pub(crate) struct PlanGeoArgs {
 pub(crate) fn run(args: &PlanGeoArgs, out: &Output) -> anyhow::Result<()> {
     let request: PlanRequest = read_toml(&args.file)?;
     request.validate().map_err(|error| {
-        let message = format!("{}: {error}", located(&args.file, &error.to_string()));
-        Coded::new(Exit::Config, message)
+        let message = format!("{}: {error}", with_line(&args.file, &error.to_string()));
+        ExitError::new(Exit::Config, message)
     })?;
     let bar = spinner("planning", out.is_json());
     let mut tried = 0;
-    let mut tell = |trial: &Trial| {
+    let mut on_trial = |trial: &Trial| {
         tried += 1;
         bar.set_message(format!("{tried} tried; {}", summary(trial)));
     };
-    let threads = Threads(thread_count(args.threads));
-    let plan = plan_watched(&request, &threads, &mut tell).map_err(wrong)?;
+    let threads = ThreadPool(thread_count(args.threads));
+    let plan = plan_with_progress(&request, &threads, &mut on_trial).map_err(plan_error)?;
     bar.finish_and_clear();
     if let Some(folder) = &args.out {
         write_plan(folder, &plan)?;
@@ -70,24 +70,28 @@ pub(crate) fn run(args: &PlanGeoArgs, out: &Output) -> anyhow::Result<()> {
     show(&plan, out)?;
     if plan.best.is_none() {
         let message = "nothing in the space is enough: allow more sites, or a longer objective";
-        return Err(Coded::new(Exit::Failure, message).into());
+        return Err(ExitError::new(Exit::Failure, message).into());
     }
     Ok(())
 }
 
 fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
-    let picture = || picture(plan).map_err(wrong);
+    let picture = || picture(plan).map_err(plan_error);
     let picture = if plan.tried.is_empty() { None } else { Some(picture()?) };
     write(folder, serde_json::to_string_pretty(plan)?, picture)
 }
 
 /// Returns the share of its objective that a trial uses up, put or get, whichever is more.
-fn taken(plan: &Plan, trial: &Trial) -> f64 {
+fn objective_share(plan: &Plan, trial: &Trial) -> f64 {
     (trial.put_s / plan.put_s).max(trial.get_s / plan.get_s)
 }
 
 fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
-    let nearest = || plan.tried.iter().min_by(|a, b| taken(plan, a).total_cmp(&taken(plan, b)));
+    let nearest = || {
+        plan.tried
+            .iter()
+            .min_by(|a, b| objective_share(plan, a).total_cmp(&objective_share(plan, b)))
+    };
     let found = (plan.best.as_ref(), plan.runner_up.as_ref());
     let columns = Columns::print(found, nearest, 18, out)?;
     let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
@@ -115,7 +119,7 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
         out.text(format_args!("{head}: fragments at {}", names(plan, &trial.candidate.holders)))?;
         out.text(format_args!("{head}: rows vote at {}", names(plan, &trial.candidate.voters)))?;
     }
-    close(plan, out)
+    print_remarks(plan, out)
 }
 
 fn names(plan: &Plan, places: &[u8]) -> String {
@@ -124,7 +128,7 @@ fn names(plan: &Plan, places: &[u8]) -> String {
 }
 
 /// Prints what the table leaves out.
-fn close(plan: &Plan, out: &Output) -> anyhow::Result<()> {
+fn print_remarks(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     let excluded = plan.excluded;
     out.text(format_args!(
         "\n{} runs for {} of {} candidates, {} seeds each{}",
@@ -139,7 +143,7 @@ fn close(plan: &Plan, out: &Output) -> anyhow::Result<()> {
          arithmetic",
         excluded.lost, excluded.away, excluded.late
     ))?;
-    out.text(UNSAID)?;
+    out.text(LIMITATIONS)?;
     out.text("Simulated: nothing here was sent or stored. Prices and rates are those of the file.")
 }
 

@@ -8,20 +8,20 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_terminal::progress::spinner;
 use fulgurite_twin::rack::plan::{
-    CostTable, Plan, PlanRequest, Provision, Trial, picture, plan_watched,
+    CostTable, Plan, PlanRequest, Provision, Trial, picture, plan_with_progress,
 };
 use fulgurite_units::{ByteCount, Duration};
 
-use super::plan::{bytes, per_day, write, wrong};
+use super::plan::{bytes, per_day, plan_error, write};
 use super::plan_table::Columns;
-use super::pool::{Threads, thread_count};
+use super::pool::{ThreadPool, thread_count};
 
 /// Exit codes of `twin plan-rack`, from the program's one table.
-const EXITS: &str = "\
+const EXIT_CODES: &str = "\
 Exit codes:
   0  a plan was found
   1  nothing in the space is enough; what came nearest is printed
@@ -30,12 +30,12 @@ Exit codes:
   4  the cost table was not found";
 
 /// What a plan leaves out.
-const UNSAID: &str = "\
+const LIMITATIONS: &str = "\
 not asked about: how writes delay reads (they wait for an idle rack), and disks that are replaced.";
 
 /// Flags of `twin plan-rack`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXITS)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct PlanRackArgs {
     /// User bytes ingested per day, like 50TB/day (TB is 10^12 bytes, TiB is 2^40)
     #[arg(long, value_name = "BYTES/day", value_parser = per_day)]
@@ -92,11 +92,12 @@ pub(crate) fn run(args: &PlanRackArgs, out: &Output) -> anyhow::Result<()> {
     let request = request(args)?;
     let bar = spinner("planning", out.is_json());
     let mut tried = 0;
-    let mut tell = |trial: &Trial| {
+    let mut on_trial = |trial: &Trial| {
         tried += 1;
         bar.set_message(format!("{tried} tried; {}", summary(trial)));
     };
-    let plan = plan_watched(&request, &Threads(thread_count(None)), &mut tell).map_err(wrong)?;
+    let plan = plan_with_progress(&request, &ThreadPool(thread_count(None)), &mut on_trial)
+        .map_err(plan_error)?;
     bar.finish_and_clear();
     if let Some(folder) = &args.out {
         write_plan(folder, &plan)?;
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &PlanRackArgs, out: &Output) -> anyhow::Result<()> {
     show(&plan, &request, out)?;
     if plan.best.is_none() {
         let message = "nothing in the space is enough: allow more racks, or a longer objective";
-        return Err(Coded::new(Exit::Failure, message).into());
+        return Err(ExitError::new(Exit::Failure, message).into());
     }
     Ok(())
 }
@@ -125,14 +126,14 @@ fn request(args: &PlanRackArgs) -> anyhow::Result<PlanRequest> {
     if let Some(path) = &args.costs {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        request.costs = CostTable::from_toml(&text).map_err(wrong)?;
+        request.costs = CostTable::from_toml(&text).map_err(plan_error)?;
     }
-    request.validate().map_err(wrong)?;
+    request.validate().map_err(plan_error)?;
     Ok(request)
 }
 
 fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
-    let picture = || picture(plan).map_err(wrong);
+    let picture = || picture(plan).map_err(plan_error);
     let picture = if plan.tried.is_empty() { None } else { Some(picture()?) };
     write(folder, serde_json::to_string_pretty(plan)?, picture)
 }
@@ -162,21 +163,21 @@ fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> 
     line("reads refused", &|trial| format!("{:.2} %", trial.refused * 100.0))?;
     line("spin-ups of a disk and day", &|trial| format!("{:.1}", trial.spin_ups_a_day))?;
     line("constraints", &|trial| {
-        if trial.constraints.is_held() { "held" } else { "not held" }.to_owned()
+        if trial.constraints.is_met() { "held" } else { "not held" }.to_owned()
     })?;
     for (head, trial) in columns.trials() {
         if let Some(missed) = trial.constraints.missed() {
             out.text(format_args!("{head}: {missed}"))?;
         }
     }
-    close(plan, request, out)
+    print_remarks(plan, request, out)
 }
 
 /// Spin-ups per day that add up, in five years, to 300,000, the lowest rating in data sheets.
-const RATED_A_DAY: f64 = 164.0;
+const RATED_SPIN_UPS_PER_DAY: f64 = 164.0;
 
 /// Prints what the table leaves out.
-fn close(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
+fn print_remarks(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
     let bounds = match (request.power_w_max, request.spin_ups_a_day_max) {
         (None, None) => "no bound of power and no budget of spin-ups was given",
         (Some(_), None) => "no budget of spin-ups was given",
@@ -187,14 +188,14 @@ fn close(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()>
         "constraints: no read refused, room for all, a network that takes in what comes; {bounds}"
     ))?;
     let best = plan.best.as_ref().filter(|_| request.spin_ups_a_day_max.is_none());
-    if let Some(best) = best.filter(|best| best.spin_ups_a_day > RATED_A_DAY) {
+    if let Some(best) = best.filter(|best| best.spin_ups_a_day > RATED_SPIN_UPS_PER_DAY) {
         out.text(format_args!(
             "spin-ups: {:.0} of a disk in a year, where data sheets have 300,000 to 1,000,000 for \
              its life: bound them with --spin-ups-per-day",
             best.spin_ups_a_day * 365.25
         ))?;
     }
-    out.text(UNSAID)?;
+    out.text(LIMITATIONS)?;
     out.text(format_args!(
         "\n{:.2} PB of blobs are {:.2} PB on disks; {} runs for {} candidates, {} seeds each{}",
         plan.user_bytes / 1e15,

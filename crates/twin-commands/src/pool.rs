@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fulgurite_twin::Runner;
 
 /// Returns the number asked for, or by default the number of processors.
-pub(super) fn thread_count(asked: Option<NonZero<usize>>) -> usize {
+pub(super) fn thread_count(requested: Option<NonZero<usize>>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    asked.map_or_else(processors, NonZero::get)
+    requested.map_or_else(processors, NonZero::get)
 }
 
 /// Runs the twin's jobs on this many threads: each takes the next job that is not taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Threads(pub(super) usize);
+pub(super) struct ThreadPool(pub(super) usize);
 
-impl Runner for Threads {
+impl Runner for ThreadPool {
     fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {

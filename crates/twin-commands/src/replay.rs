@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use fulgurite_library::log::{Divergence, LogError, ReplayedStep, Replayer};
 use fulgurite_restore::log as restore_log;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, grouped, seconds};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, group_digits, seconds};
 use fulgurite_terminal::progress::spinner;
 use fulgurite_units::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{open, state, wrong};
+use super::{invalid_input, open, state};
 
 /// Flags of `twin replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -32,24 +32,24 @@ pub(crate) struct ReplayArgs {
 /// Runs `twin replay`.
 pub(super) fn replay(args: &ReplayArgs, out: &Output) -> anyhow::Result<()> {
     let shown = format!("\"{}\"", args.log.display());
-    let wrong = |error: LogError| {
+    let invalid_input = |error: LogError| {
         let is_read = matches!(error, LogError::Read { .. });
-        wrong(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
+        invalid_input(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
     };
     let mut source = open(&args.log)?;
-    if is_of_restores(&mut source)? {
+    if is_restore_log(&mut source)? {
         return replay_restores(source, args, &shown, out);
     }
-    let mut replayer = Replayer::new(source).map_err(wrong)?;
+    let mut replayer = Replayer::new(source).map_err(invalid_input)?;
     let bar = spinner("playing", args.step);
     let until = args.at.map(|at| Instant::ZERO + at);
     while replayer.next_at().is_some_and(|at| until.is_none_or(|until| at <= until)) {
-        let Some(step) = replayer.step().map_err(wrong)? else { break };
+        let Some(step) = replayer.step().map_err(invalid_input)? else { break };
         if args.step {
             print_step(&step, out)?;
         }
-        if replayer.played().events.is_multiple_of(10_000) {
-            bar.set_message(grouped(replayer.played().events));
+        if replayer.summary().events.is_multiple_of(10_000) {
+            bar.set_message(group_digits(replayer.summary().events));
         }
     }
     bar.finish_and_clear();
@@ -59,22 +59,22 @@ pub(super) fn replay(args: &ReplayArgs, out: &Output) -> anyhow::Result<()> {
         out.text(format!("after {}:", seconds(at.as_secs_f64())))?;
         state::print(&snapshot, out)?;
     }
-    let played = replayer.played();
-    out.json(&json!({ "type": "replay", "replay": played }))?;
-    if let Some(Divergence { line, expected, found }) = &played.divergence {
+    let summary = replayer.summary();
+    out.json(&json!({ "type": "replay", "replay": summary }))?;
+    if let Some(Divergence { line, expected, found }) = &summary.divergence {
         return Err(diverged(&shown, *line, expected.as_ref(), found.as_ref()));
     }
-    let (events, outputs) = (grouped(played.events), grouped(played.outputs));
-    let lasted = seconds(played.until.since(Instant::ZERO).as_secs_f64());
+    let (events, outputs) = (group_digits(summary.events), group_digits(summary.outputs));
+    let lasted = seconds(summary.until.since(Instant::ZERO).as_secs_f64());
     out.text(format!("{events} events and {outputs} decisions in {lasted}: all the same"))?;
-    if played.outputs_lost > 0 {
-        out.text(format!("{} decisions are lost with the end of the log", played.outputs_lost))?;
+    if summary.outputs_lost > 0 {
+        out.text(format!("{} decisions are lost with the end of the log", summary.outputs_lost))?;
     }
-    played.ending.map_or(Ok(()), |ending| out.text(format!("end: {ending}")))
+    summary.ending.map_or(Ok(()), |ending| out.text(format!("end: {ending}")))
 }
 
 /// Whether a log is one of restores, by its first line.
-fn is_of_restores(source: &mut impl BufRead) -> anyhow::Result<bool> {
+fn is_restore_log(source: &mut impl BufRead) -> anyhow::Result<bool> {
     let begin = source.fill_buf()?;
     let line = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let name = restore_log::FORMAT.as_bytes();
@@ -90,17 +90,17 @@ fn replay_restores(
 ) -> anyhow::Result<()> {
     if args.at.is_some() || args.step {
         let message = format!("{shown}: --at and --step are for the log of a library");
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
-    let played = restore_log::replay(source).map_err(|error| {
+    let summary = restore_log::replay(source).map_err(|error| {
         let is_read = matches!(error, restore_log::LogError::Read { .. });
-        wrong(shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
+        invalid_input(shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
     })?;
-    out.json(&json!({ "type": "replay", "replay": played }))?;
-    if let Some(restore_log::Divergence { line, expected, found }) = &played.divergence {
+    out.json(&json!({ "type": "replay", "replay": summary }))?;
+    if let Some(restore_log::Divergence { line, expected, found }) = &summary.divergence {
         return Err(diverged(shown, *line, expected.as_ref(), found.as_ref()));
     }
-    let (events, commands) = (grouped(played.events), grouped(played.commands));
+    let (events, commands) = (group_digits(summary.events), group_digits(summary.commands));
     out.text(format!("{events} events and {commands} decisions: all the same"))
 }
 
@@ -117,7 +117,7 @@ fn diverged<T: Serialize>(
     let message = format!(
         "{shown}, line {line}: another decision\n  in the log: {then}\n  now:        {now}"
     );
-    Coded::new(Exit::Failure, message).into()
+    ExitError::new(Exit::Failure, message).into()
 }
 
 fn print_step(step: &ReplayedStep, out: &Output) -> anyhow::Result<()> {

@@ -6,22 +6,24 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
 use fulgurite_library::{LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, grouped, seconds};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, group_digits, seconds};
 use fulgurite_terminal::progress::count_bar;
 use fulgurite_twin::Scenario;
-use fulgurite_twin::glass::scenario::{Named, Recovery, Writes};
+use fulgurite_twin::glass::scenario::{Recovery, SystemTag, Writes};
+use fulgurite_twin::presentation::NumberFormat;
 use fulgurite_twin::report::ResultRow;
-use fulgurite_twin::reported::Shown;
 use fulgurite_twin::systems::{
     self, AnyScenario, LogSink, RunError, RunNumber, RunRequest, Runs, ScenarioError, Workers,
 };
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
-use super::pool::{Threads, thread_count};
+use super::pool::{ThreadPool, thread_count};
 use super::report::{facts, write_report};
-use super::{create, located, named_workload, not_toml, percent, read, read_toml, wrong};
+use super::{
+    create, invalid_input, named_workload, percent, read, read_toml, toml_error, with_line,
+};
 
 /// Flags of `twin scenario`.
 #[derive(Clone, Debug, clap::Args)]
@@ -87,7 +89,7 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
         _ => (2_000, 1_000_000_000),
     };
     let scenario = Scenario {
-        system: Named::Glass,
+        system: SystemTag::Glass,
         library: LibraryShape { spare_slots_per_shelf: 1, ..LibraryShape::mdu() },
         policy: Policy::named(&args.policy)?,
         mechanics: MechanicsParameters::PAPER,
@@ -115,7 +117,7 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     let scenario = read_scenario(args)?;
     if args.log.is_some() && !scenario.has_log() {
         let message = "--log: only scenarios of glass have a log";
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     let log = args.log.as_deref().map(create).transpose()?;
     let bar = count_bar("seeds", args.seeds.get(), false);
@@ -123,11 +125,11 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
         first_seed: args.first_seed,
         seeds: usize::try_from(args.seeds.get())?,
         is_recorded: args.report.is_some(),
-        workers: Workers { runner: &Threads(thread_count(args.threads)), done: &|| bar.inc(1) },
+        workers: Workers { runner: &ThreadPool(thread_count(args.threads)), done: &|| bar.inc(1) },
     };
     let log = log.map(|file| -> LogSink { Box::new(file) });
     let runs = scenario.run(&request, log).map_err(|error| match error {
-        RunError::Scenario(error) => wrong("scenario", &error, Exit::Config),
+        RunError::Scenario(error) => invalid_input("scenario", &error, Exit::Config),
         RunError::Log(error) => error.into(),
     })?;
     bar.finish_and_clear();
@@ -135,8 +137,8 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
         out.json(&json!({ "type": "run", "run": run, "constraints": held }))?;
     }
     let rows = print(&runs, out)?;
-    let (of, summary) = (&runs.constraints, &runs.summary);
-    out.json(&json!({ "type": "constraints", "of": of, "summary": summary }))?;
+    let (constraints, summary) = (&runs.constraints, &runs.summary);
+    out.json(&json!({ "type": "constraints", "of": constraints, "summary": summary }))?;
     out.text(format!("{:<22}{}", "constraints", summary.line()))?;
     let Some(folder) = &args.report else { return Ok(()) };
     let text = scenario.to_toml()?;
@@ -150,19 +152,19 @@ fn read_scenario(args: &RunArgs) -> anyhow::Result<Box<dyn AnyScenario>> {
     let text = read(path)?;
     if args.set.is_empty() {
         return systems::scenario(&text).map_err(|error| match error {
-            ScenarioError::Syntax(error) => not_toml(path, &error),
+            ScenarioError::Syntax(error) => toml_error(path, &error),
             ScenarioError::Value(error) => {
-                wrong(&located(path, &error.to_string()), &error, Exit::Config)
+                invalid_input(&with_line(path, &error.to_string()), &error, Exit::Config)
             }
         });
     }
-    let system = systems::system_of(&text).map_err(|error| not_toml(path, &error))?;
+    let system = systems::system_of(&text).map_err(|error| toml_error(path, &error))?;
     systems::scenario_with(system, read_toml(path)?, &changes(&args.set)?).map_err(|problem| {
         let changes: Vec<String> =
             args.set.iter().map(|(field, value)| format!("{field}={value}")).collect();
         let message =
             format!("\"{}\" with --set {}: {problem}", path.display(), changes.join(" --set "));
-        Coded::new(Exit::Config, message).into()
+        ExitError::new(Exit::Config, message).into()
     })
 }
 
@@ -172,19 +174,19 @@ pub(super) fn changes(set: &[(String, toml::Value)]) -> anyhow::Result<toml::Tab
     for (field, value) in set {
         if changes.insert(field.clone(), value.clone()).is_some() {
             let message = format!("--set {field}: it is given twice");
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
     }
     Ok(changes)
 }
 
 /// Formats a number of a run.
-fn show(shown: Shown, value: f64) -> String {
-    match shown {
-        Shown::Time => seconds(value),
-        Shown::Share => percent(value),
-        Shown::Count => number(value),
-        Shown::Decimal => ratio(value),
+fn show(format: NumberFormat, value: f64) -> String {
+    match format {
+        NumberFormat::Time => seconds(value),
+        NumberFormat::Share => percent(value),
+        NumberFormat::Count => number(value),
+        NumberFormat::Decimal => ratio(value),
     }
 }
 
@@ -198,7 +200,7 @@ fn ratio(value: f64) -> String {
     reason = "counts are whole, not negative, and float casts saturate"
 )]
 fn number(value: f64) -> String {
-    grouped(value as u64)
+    group_digits(value as u64)
 }
 
 /// Number of seeds that get a column of their own.
@@ -211,14 +213,14 @@ fn print(runs: &Runs, out: &Output) -> anyhow::Result<Vec<ResultRow>> {
     let seeds: String =
         runs.seeds.iter().take(COLUMNS_MAX).map(|seed| format!("{seed:>12}")).collect();
     out.text(format!("{:<22}{:>12}{:>12}{:>12}   seeds{seeds}", "", "median", "min", "max"))?;
-    for RunNumber { name, shown, values } in &runs.numbers {
-        let (shown, mut values) = (*shown, values.clone());
-        let each: Vec<String> = values.iter().take(COLUMNS_MAX).map(|v| show(shown, *v)).collect();
+    for RunNumber { name, format, values } in &runs.numbers {
+        let (format, mut values) = (*format, values.clone());
+        let each: Vec<String> = values.iter().take(COLUMNS_MAX).map(|v| show(format, *v)).collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (values[0], values[values.len() - 1]);
         let median = values[values.len() / 2];
         medians.insert(name.replace([' ', '-'], "_").replace('.', "_"), json!(median));
-        let all = [median, min, max].map(|value| show(shown, value));
+        let all = [median, min, max].map(|value| show(format, value));
         let wide = |texts: &[String]| -> String {
             texts.iter().map(|text| format!("{text:>12}")).collect()
         };

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use fulgurite_library::log::LogError;
 use fulgurite_library::{Mechanics, Throughput};
 use fulgurite_restore::log as restore_log;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, grouped, seconds};
-use fulgurite_twin::glass::served::{Compared, RestoresCompared, Served, ServedResult};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, group_digits, seconds};
+use fulgurite_twin::glass::log_comparison::{
+    LatencyComparison, RestoreComparison, ServedLog, ServedResult,
+};
 use fulgurite_units::ByteCount;
 use serde_json::json;
 
-use super::{open, percent, wrong};
+use super::{invalid_input, open, percent};
 
 /// Flags of `twin served`.
 #[derive(Clone, Debug, clap::Args)]
@@ -44,17 +46,17 @@ pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
     let shown = format!("\"{}\"", args.log.display());
     if !(args.time_scale > 0.0 && args.time_scale <= 1e6) {
         let message = format!("--time-scale {}: above 0, at most 1000000", args.time_scale);
-        return Err(Coded::new(Exit::Config, message).into());
+        return Err(ExitError::new(Exit::Config, message).into());
     }
-    let served = Served::read(open(&args.log)?).map_err(|error| {
+    let served = ServedLog::read(open(&args.log)?).map_err(|error| {
         let is_read = matches!(error, LogError::Read { .. });
-        wrong(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
+        invalid_input(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
     })?;
     let served = match &args.restores {
         Some(path) => served.with_restores(open(path)?, args.track_size).map_err(|error| {
             let is_read = matches!(error, restore_log::LogError::Read { .. });
             let exit = if is_read { Exit::Failure } else { Exit::Corrupt };
-            wrong(&format!("\"{}\"", path.display()), &error, exit)
+            invalid_input(&format!("\"{}\"", path.display()), &error, exit)
         })?,
         None => served,
     };
@@ -62,24 +64,25 @@ pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
         Mechanics::new(Throughput::PAPER, args.track_size).with_time_scale(args.time_scale);
     let mut worst: f64 = 0.0;
     for seed in 1..=args.seeds {
-        let result =
-            served.run(mechanics, seed).map_err(|error| wrong(&shown, &error, Exit::Config))?;
+        let result = served
+            .run(mechanics, seed)
+            .map_err(|error| invalid_input(&shown, &error, Exit::Config))?;
         out.json(&json!({ "type": "served", "served": result }))?;
         print(&result, out)?;
         let held = result.restores.map_or(result.reads, |restores| restores.all);
-        worst = worst.max(differs(&held).abs());
+        worst = worst.max(tail_difference_percent(&held).abs());
     }
     match args.within.filter(|within| worst > *within) {
         Some(within) => {
             let message = format!("the tails differ by {worst:.1} %, more than {within} %");
-            Err(Coded::new(Exit::Failure, message).into())
+            Err(ExitError::new(Exit::Failure, message).into())
         }
         None => Ok(()),
     }
 }
 
 /// Returns by how many percent the twin's tail latency is longer.
-fn differs(compared: &Compared) -> f64 {
+fn tail_difference_percent(compared: &LatencyComparison) -> f64 {
     let (served, twin) = (compared.served.p999, compared.twin.p999);
     if served > 0.0 { (twin / served - 1.0) * 100.0 } else { 0.0 }
 }
@@ -103,7 +106,7 @@ fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
     ]);
     out.text(format!("seed {}: served, twin", result.seed))?;
     for (name, compared) in kinds.into_iter().filter(|(_, compared)| compared.served.count > 0) {
-        let Compared { served, twin } = compared;
+        let LatencyComparison { served, twin } = compared;
         let pair = |of: fn(&fulgurite_twin::engine::histogram::Quantiles) -> f64| {
             format!("{}, {}", seconds(of(served)), seconds(of(twin)))
         };
@@ -114,7 +117,7 @@ fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
             pair(|of| of.p50),
             pair(|of| of.p99),
             pair(|of| of.p999),
-            differs(compared)
+            tail_difference_percent(compared)
         ))?;
     }
     if let Some(of) = &result.restores {
@@ -129,16 +132,16 @@ fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_restores(of: &RestoresCompared, out: &Output) -> anyhow::Result<()> {
+fn print_restores(of: &RestoreComparison, out: &Output) -> anyhow::Result<()> {
     let order = &of.order;
-    let (served, twin) = (grouped(order.visits_served), grouped(order.visits_twin));
+    let (served, twin) = (group_digits(order.visits_served), group_digits(order.visits_twin));
     out.text(format!("{:<22}{served}, {twin}", "visits of platters"))?;
     out.text(format!(
         "{:<22}{} of {} pairs of fetches in another order by timing, {} for no reason known",
         "order",
-        grouped(order.by_timing),
-        grouped(order.pairs),
-        grouped(order.unexplained)
+        group_digits(order.by_timing),
+        group_digits(order.pairs),
+        group_digits(order.unexplained)
     ))?;
     let (served, twin) = (percent(of.busy_served), percent(of.busy_twin));
     out.text(format!("{:<22}{served}, {twin}", "drives busy"))?;

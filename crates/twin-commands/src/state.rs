@@ -29,7 +29,7 @@ fn shuttle(state: &ShuttleState) -> String {
     let cargo = state.cargo.map(|platter| format!(", carries {}", short(platter)));
     let doing = match state.doing {
         _ if state.broken => "broken".to_owned(),
-        Some(action) => words(&action),
+        Some(action) => describe(&action),
         None if state.on_trip => "waits for its way".to_owned(),
         None => "idle".to_owned(),
     };
@@ -47,7 +47,7 @@ fn drive(state: &DriveState) -> String {
     });
     let doing = match state.doing {
         _ if state.broken => "broken".to_owned(),
-        Some(action) => words(&action),
+        Some(action) => describe(&action),
         None => "idle".to_owned(),
     };
     format!("drive {}  [{}] [{}]: {doing}", state.drive, slots[0], slots[1])
@@ -67,7 +67,7 @@ fn short(platter: PlatterId) -> String {
     platter.to_string().chars().take(8).collect()
 }
 
-pub(super) fn words(action: &Action) -> String {
+pub(super) fn describe(action: &Action) -> String {
     match action {
         Action::Move { from, to, .. } => format!("moves {:.3} m", from.meters_to(*to)),
         Action::Crab { from, to, .. } => format!("crabs from shelf {from} to {to}"),

@@ -3,19 +3,19 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_terminal::progress::count_bar;
 use fulgurite_twin::report::{sweep_page, with_range};
 use fulgurite_twin::scenario::SystemName;
-use fulgurite_twin::sweep::{Over, Refused, SweepMetric, SweepResult};
+use fulgurite_twin::sweep::{InvalidSweep, SweepAxis, SweepMetric, SweepResult};
 use fulgurite_twin::systems::{self, AnySweep, SweepError, Workers};
 use serde_json::json;
 
-use super::pool::{Threads, thread_count};
+use super::pool::{ThreadPool, thread_count};
 use super::report::{facts, write_report};
 use super::run::{change, changes, value};
-use super::{located, not_toml, read, read_toml, wrong};
+use super::{invalid_input, read, read_toml, toml_error, with_line};
 
 /// Flags of `twin sweep`.
 #[derive(Clone, Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub(crate) struct SweepArgs {
     /// A field by its dotted path, or `shuttles` for those of the whole library, and its values; a
     /// second --over gives all combinations
     #[arg(long, value_name = "FIELD=VALUE,...", required = true, value_parser = over)]
-    over: Vec<Over>,
+    over: Vec<SweepAxis>,
     /// Set another field, by its dotted path; may be given several times
     #[arg(long, value_name = "FIELD=VALUE", value_parser = change)]
     set: Vec<(String, toml::Value)>,
@@ -49,7 +49,7 @@ pub(crate) struct SweepArgs {
 }
 
 /// Parses a field and its values. A comma inside brackets, braces or quotes does not end a value.
-fn over(text: &str) -> Result<Over, String> {
+fn over(text: &str) -> Result<SweepAxis, String> {
     const FORM: &str = "it is not FIELD=VALUE,VALUE,...";
     let (field, text) = text.split_once('=').ok_or(FORM)?;
     let mut parts = vec![String::new()];
@@ -74,24 +74,24 @@ fn over(text: &str) -> Result<Over, String> {
     if field.is_empty() || parts.iter().any(|part| part.trim().is_empty()) {
         return Err(FORM.to_owned());
     }
-    Ok(Over { field, values: parts.iter().map(|part| value(part.trim())).collect() })
+    Ok(SweepAxis { field, values: parts.iter().map(|part| value(part.trim())).collect() })
 }
 
 /// Runs `twin sweep`.
 pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
     let path = &args.scenario;
-    let system = systems::system_of(&read(path)?).map_err(|error| not_toml(path, &error))?;
+    let system = systems::system_of(&read(path)?).map_err(|error| toml_error(path, &error))?;
     let metrics = systems::metrics(system, &args.metric)
-        .map_err(|problem| Coded::new(Exit::Usage, format!("--metric: {problem}")))?;
-    let sweep = planned(system, args)?;
+        .map_err(|problem| ExitError::new(Exit::Usage, format!("--metric: {problem}")))?;
+    let sweep = build_sweep(system, args)?;
     let seeds: Vec<u64> =
         (0..args.seeds.get()).map(|seed| args.first_seed.saturating_add(seed)).collect();
     let labels = sweep.labels();
     let bar = count_bar("runs", (labels.len() * seeds.len()) as u64, false);
-    let threads = Threads(thread_count(args.threads));
+    let threads = ThreadPool(thread_count(args.threads));
     let workers = Workers { runner: &threads, done: &|| bar.inc(1) };
     let result = sweep.run(&metrics, &seeds, workers).map_err(|error| match error {
-        SweepError::Scenario(error) => wrong("scenario", &error, Exit::Config),
+        SweepError::Scenario(error) => invalid_input("scenario", &error, Exit::Config),
         SweepError::Metric(problem) => anyhow::Error::msg(problem),
     })?;
     bar.finish_and_clear();
@@ -103,29 +103,29 @@ pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 /// Returns all combinations, each of them valid.
-fn planned(system: SystemName, args: &SweepArgs) -> anyhow::Result<Box<dyn AnySweep>> {
+fn build_sweep(system: SystemName, args: &SweepArgs) -> anyhow::Result<Box<dyn AnySweep>> {
     let table: toml::Table = read_toml(&args.scenario)?;
     let set = changes(&args.set)?;
     if let Some(over) = args.over.iter().find(|over| set.contains_key(&over.field)) {
         let message = format!("--over {}: --set changes it as well", over.field);
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     let sweep = systems::sweep(system, &table, &set, args.over.clone());
-    sweep.map_err(|Refused { at, problem }| {
+    sweep.map_err(|InvalidSweep { at, problem }| {
         let flag = |field: &str| problem.starts_with(field.rsplit('.').next().unwrap_or(field));
         let mut from_flags = args.over.iter().map(|over| &over.field).chain(set.keys());
         let file = if from_flags.any(|field| flag(field)) {
             format!("\"{}\"", args.scenario.display())
         } else {
-            located(&args.scenario, &problem)
+            with_line(&args.scenario, &problem)
         };
         let at = if at.is_empty() { at } else { format!(" with {at}") };
-        Coded::new(Exit::Config, format!("{file}{at}: {problem}")).into()
+        ExitError::new(Exit::Config, format!("{file}{at}: {problem}")).into()
     })
 }
 
 fn print(labels: &[&[String]], result: &SweepResult, out: &Output) -> anyhow::Result<()> {
-    json_points(labels, result, out)?;
+    print_json_points(labels, result, out)?;
     let seeds = match result.seeds.as_slice() {
         [only] => format!("seed {only}"),
         all => format!("medians of {} seeds (min to max)", all.len()),
@@ -141,7 +141,11 @@ fn print(labels: &[&[String]], result: &SweepResult, out: &Output) -> anyhow::Re
 }
 
 /// Prints a JSON line per combination, with all metrics asked for.
-fn json_points(labels: &[&[String]], result: &SweepResult, out: &Output) -> anyhow::Result<()> {
+fn print_json_points(
+    labels: &[&[String]],
+    result: &SweepResult,
+    out: &Output,
+) -> anyhow::Result<()> {
     let seeds = result.seeds.len();
     for (index, labels) in labels.iter().enumerate() {
         let fields = result.fields.iter().zip(*labels);

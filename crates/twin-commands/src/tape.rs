@@ -4,14 +4,14 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use fulgurite_terminal::exit::Exit;
-use fulgurite_terminal::output::{Output, grouped, seconds};
+use fulgurite_terminal::output::{Output, group_digits, seconds};
 use fulgurite_terminal::progress::spinner;
 use fulgurite_twin::glass::tape::{TapeLibrary, TapeResult};
 use fulgurite_twin::workload::Placement;
 use fulgurite_twin::{Error, Trace};
 use fulgurite_units::{Instant, Seed};
 
-use super::{named_workload, open, percent, workload, wrong};
+use super::{invalid_input, named_workload, open, percent, workload};
 
 /// Flags of `twin tape`.
 #[derive(Clone, Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub(super) fn tape(args: &TapeArgs, out: &Output) -> anyhow::Result<()> {
         Generation::Lto8 => TapeLibrary::lto8(drives, robots, cartridges),
         Generation::Lto9 => TapeLibrary::lto9(drives, robots, cartridges),
     };
-    library.validate().map_err(|error| wrong("tape library", &error, Exit::Usage))?;
+    library.validate().map_err(|error| invalid_input("tape library", &error, Exit::Usage))?;
     let bar = spinner("simulating", false);
     let result = simulate(args, &library)?;
     bar.finish_and_clear();
@@ -68,7 +68,8 @@ pub(super) fn tape(args: &TapeArgs, out: &Output) -> anyhow::Result<()> {
 
 fn simulate(args: &TapeArgs, library: &TapeLibrary) -> anyhow::Result<TapeResult> {
     let seed = Seed::new(args.seed);
-    let refuse = |error: Error| wrong(&format!("\"{}\"", args.reads), &error, Exit::Corrupt);
+    let refuse =
+        |error: Error| invalid_input(&format!("\"{}\"", args.reads), &error, Exit::Corrupt);
     let is_trace = named_workload(&args.reads).is_none()
         && Path::new(&args.reads).exists()
         && !args.reads.ends_with(".toml");
@@ -88,7 +89,7 @@ fn simulate(args: &TapeArgs, library: &TapeLibrary) -> anyhow::Result<TapeResult
 fn print(result: &TapeResult, out: &Output) -> anyhow::Result<()> {
     let (completion, time) = (&result.completion, &result.drive_time);
     let rows = [
-        ("reads measured", grouped(completion.count)),
+        ("reads measured", group_digits(completion.count)),
         ("completion median", seconds(completion.p50)),
         ("completion p99", seconds(completion.p99)),
         ("completion p99.9", seconds(completion.p999)),
@@ -100,9 +101,9 @@ fn print(result: &TapeResult, out: &Output) -> anyhow::Result<()> {
         ("drives wait for robots", percent(time.robot)),
         ("drives idle", percent(time.idle)),
         ("robots busy", percent(result.robots_busy)),
-        ("mounts", grouped(result.mounts)),
+        ("mounts", group_digits(result.mounts)),
         ("reads per mount", format!("{:.2}", result.reads_per_mount)),
-        ("queue max", grouped(result.queue_max)),
+        ("queue max", group_digits(result.queue_max)),
         ("makespan", seconds(result.makespan)),
     ];
     rows.iter().try_for_each(|(name, value)| out.text(format!("{name:<24}{value:>14}")))

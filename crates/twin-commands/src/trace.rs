@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, grouped};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, group_digits};
 use fulgurite_terminal::progress::spinner;
 use fulgurite_twin::Error;
 use fulgurite_twin::import::{CsvImport, Imported, Malformed, S3LogImport, S3Size, TimeFormat};
@@ -14,7 +14,7 @@ use fulgurite_twin::trace::write_trace;
 use fulgurite_units::Seed;
 use serde_json::json;
 
-use super::{create, open, workload, wrong};
+use super::{create, invalid_input, open, workload};
 
 /// Subcommands of `twin trace`.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -47,7 +47,7 @@ pub(crate) struct ImportArgs {
     file: PathBuf,
     /// Its format: csv (with a header), or s3 (Amazon S3 server access logs)
     #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
-    format: Form,
+    format: ImportFormat,
     /// File to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -68,7 +68,7 @@ pub(crate) struct ImportArgs {
         default_value = "rfc3339",
         hide_possible_values = true
     )]
-    time_format: Times,
+    time_format: TimeFormatName,
     /// Take the size of the whole object instead of the bytes sent (s3)
     #[arg(long)]
     object_size: bool,
@@ -79,7 +79,7 @@ pub(crate) struct ImportArgs {
 
 /// Format of a file to import.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Form {
+enum ImportFormat {
     /// CSV with a header.
     Csv,
     /// Amazon S3 server access logs.
@@ -88,7 +88,7 @@ enum Form {
 
 /// Format of times.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Times {
+enum TimeFormatName {
     /// RFC 3339 timestamps.
     Rfc3339,
     /// Seconds since 1970 or another start.
@@ -107,7 +107,7 @@ pub(super) fn trace(command: &TraceCommand, out: &Output) -> anyhow::Result<()> 
 
 fn generate(args: &GenerateArgs, out: &Output) -> anyhow::Result<()> {
     let workload = workload(&args.workload)?;
-    let refuse = |error: &Error| wrong(&args.workload, error, Exit::Config);
+    let refuse = |error: &Error| invalid_input(&args.workload, error, Exit::Config);
     let reads = workload.reads(Seed::new(args.seed)).map_err(|error| refuse(&error))?;
     let bar = spinner("drawing", false);
     let (mut count, mut bytes) = (0_u64, 0_u64);
@@ -118,18 +118,19 @@ fn generate(args: &GenerateArgs, out: &Output) -> anyhow::Result<()> {
     write(&args.out, |sink| write_trace(sink, counted))?;
     bar.finish_and_clear();
     out.json(&json!({ "type": "trace", "reads": count, "bytes": bytes, "file": args.out }))?;
-    out.text(format!("{} reads of {} bytes", grouped(count), grouped(bytes)))
+    out.text(format!("{} reads of {} bytes", group_digits(count), group_digits(bytes)))
 }
 
 fn import(args: &ImportArgs, out: &Output) -> anyhow::Result<()> {
     let source = open(&args.file)?;
     let bar = spinner("importing", false);
     let imported = match args.format {
-        Form::Csv => args.csv().import(source),
-        Form::S3 => args.s3_logs().import(source),
+        ImportFormat::Csv => args.csv().import(source),
+        ImportFormat::S3 => args.s3_logs().import(source),
     };
-    let Imported { trace, begin, lines, skipped, .. } = imported
-        .map_err(|error| wrong(&format!("\"{}\"", args.file.display()), &error, Exit::Corrupt))?;
+    let Imported { trace, begin, lines, skipped, .. } = imported.map_err(|error| {
+        invalid_input(&format!("\"{}\"", args.file.display()), &error, Exit::Corrupt)
+    })?;
     write(&args.out, |sink| trace.write(sink))?;
     bar.finish_and_clear();
     let reads = trace.reads().len();
@@ -138,9 +139,9 @@ fn import(args: &ImportArgs, out: &Output) -> anyhow::Result<()> {
         "type": "trace", "reads": reads, "lines": lines, "skipped": skipped,
         "begin_ms": begin, "file": args.out,
     }))?;
-    out.text(format!("{} reads from {} lines", grouped(reads as u64), grouped(lines)))?;
+    out.text(format!("{} reads from {} lines", group_digits(reads as u64), group_digits(lines)))?;
     for (reason, count) in skipped {
-        out.text(format!("left out {} lines: {reason:?}", grouped(count)))?;
+        out.text(format!("left out {} lines: {reason:?}", group_digits(count)))?;
     }
     Ok(())
 }
@@ -152,9 +153,9 @@ impl ImportArgs {
             size: self.size.clone(),
             key: self.key.clone(),
             time_format: match self.time_format {
-                Times::Rfc3339 => TimeFormat::Rfc3339,
-                Times::UnixSeconds => TimeFormat::UnixSeconds,
-                Times::UnixNanos => TimeFormat::UnixNanos,
+                TimeFormatName::Rfc3339 => TimeFormat::Rfc3339,
+                TimeFormatName::UnixSeconds => TimeFormat::UnixSeconds,
+                TimeFormatName::UnixNanos => TimeFormat::UnixNanos,
             },
             ..CsvImport::default()
         }
@@ -179,7 +180,7 @@ fn write(
         if let Error::Write { source } = error {
             return anyhow::Error::from(source).context(shown());
         }
-        Coded::new(Exit::Config, error.to_string()).into()
+        ExitError::new(Exit::Config, error.to_string()).into()
     })?;
     sink.flush().with_context(shown)
 }

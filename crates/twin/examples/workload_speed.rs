@@ -53,7 +53,7 @@ fn main() -> Result<(), Error> {
         let reads = workload.reads(seed)?.take(count);
         measure(name, reads.map(|read| read.at.as_nanos() ^ read.size.get() ^ read.key));
     }
-    let ingest = Ingest::beside(0.3, fulgurite_twin::workload::FILE_SIZE_MEAN);
+    let ingest = Ingest::for_reads(0.3, fulgurite_twin::workload::FILE_SIZE_MEAN);
     let writes = ingest.writes(seed)?.take(count);
     measure("writes, one library", writes.map(|write| write.at.as_nanos() ^ write.size.get()));
     for (name, placement) in

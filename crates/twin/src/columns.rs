@@ -66,7 +66,7 @@ impl Grid {
     fn lengths(&self) -> impl Iterator<Item = (usize, f64)> + use<> {
         let end = self.end.unwrap_or(self.column * COLUMNS_MAX);
         self.parts(Instant::ZERO, Instant::from_nanos(end))
-            .map(|(number, from, to)| (number, float(u128::from(to - from))))
+            .map(|(number, from, to)| (number, to_f64(u128::from(to - from))))
     }
 }
 
@@ -74,29 +74,29 @@ impl Grid {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Level {
     now: u64,
-    columns: Vec<Held>,
+    columns: Vec<ColumnStats>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct ColumnStats {
     /// The value times the nanoseconds it was held.
     area: u128,
     min: u64,
     max: u64,
 }
 
-impl Held {
+impl ColumnStats {
     const NONE: Self = Self { area: 0, min: u64::MAX, max: 0 };
 
-    fn with(self, other: Self) -> Self {
+    fn merge(self, other: Self) -> Self {
         let (min, max) = (self.min.min(other.min), self.max.max(other.max));
         Self { area: self.area + other.area, min, max }
     }
 }
 
 impl Level {
-    pub(crate) fn change(&mut self, by: i64) {
-        let changed = self.now.checked_add_signed(by);
+    pub(crate) fn change(&mut self, delta: i64) {
+        let changed = self.now.checked_add_signed(delta);
         assert!(changed.is_some(), "nothing ends that did not begin");
         self.now = changed.unwrap_or(0);
     }
@@ -105,22 +105,22 @@ impl Level {
         let now = self.now;
         for (number, begin, end) in grid.parts(from, to) {
             let area = u128::from(now) * u128::from(end - begin);
-            let column = at(&mut self.columns, number, Held::NONE);
-            *column = column.with(Held { area, min: now, max: now });
+            let column = at(&mut self.columns, number, ColumnStats::NONE);
+            *column = column.merge(ColumnStats { area, min: now, max: now });
         }
     }
 
     pub(crate) fn coarsen(&mut self) {
-        pairs(&mut self.columns, Held::with, Held::NONE);
+        merge_pairs(&mut self.columns, ColumnStats::merge, ColumnStats::NONE);
     }
 
     pub(crate) fn curve(&self, grid: &Grid) -> Curve {
         let mut curve = Curve::default();
         for (number, length) in grid.lengths() {
-            let held = self.columns.get(number).copied().unwrap_or(Held::NONE);
-            curve.mean.push(float(held.area) / length);
-            curve.min.push(float(u128::from(held.min.min(held.max))));
-            curve.max.push(float(u128::from(held.max)));
+            let held = self.columns.get(number).copied().unwrap_or(ColumnStats::NONE);
+            curve.mean.push(to_f64(held.area) / length);
+            curve.min.push(to_f64(u128::from(held.min.min(held.max))));
+            curve.max.push(to_f64(u128::from(held.max)));
         }
         curve
     }
@@ -149,7 +149,7 @@ impl Ages {
     }
 
     pub(crate) fn coarsen(&mut self) {
-        pairs(&mut self.columns, u64::max, 0);
+        merge_pairs(&mut self.columns, u64::max, 0);
     }
 
     pub(crate) fn seconds(&self, grid: &Grid) -> Vec<f64> {
@@ -172,13 +172,13 @@ impl Times {
     }
 
     pub(crate) fn coarsen(&mut self) {
-        pairs(&mut self.columns, std::ops::Add::add, 0);
+        merge_pairs(&mut self.columns, std::ops::Add::add, 0);
     }
 
     /// Returns the time spent as a share of each column.
     pub(crate) fn shares(&self, grid: &Grid) -> Vec<f64> {
         let spent = |number: usize| self.columns.get(number).copied().unwrap_or(0);
-        grid.lengths().map(|(number, length)| float(u128::from(spent(number))) / length).collect()
+        grid.lengths().map(|(number, length)| to_f64(u128::from(spent(number))) / length).collect()
     }
 }
 
@@ -191,12 +191,12 @@ fn at<T: Copy>(columns: &mut Vec<T>, number: usize, none: T) -> &mut T {
 }
 
 /// Merges each pair of columns into one.
-fn pairs<T: Copy>(columns: &mut Vec<T>, with: impl Fn(T, T) -> T, none: T) {
-    let pair = |pair: &[T]| with(pair[0], pair.get(1).copied().unwrap_or(none));
+fn merge_pairs<T: Copy>(columns: &mut Vec<T>, merge: impl Fn(T, T) -> T, none: T) {
+    let pair = |pair: &[T]| merge(pair[0], pair.get(1).copied().unwrap_or(none));
     *columns = columns.chunks(2).map(pair).collect();
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-const fn float(value: u128) -> f64 {
+const fn to_f64(value: u128) -> f64 {
     value as f64
 }

@@ -17,7 +17,7 @@ pub trait Constraint: Copy + Debug + PartialEq + 'static {
     fn name(self) -> &'static str;
 
     /// Describes the violation, given the largest miss of any seed.
-    fn missed(self, by: f64) -> String;
+    fn missed(self, amount: f64) -> String;
 
     /// Returns the remark to show where no run can be checked.
     fn unasked(self) -> Option<&'static str> {
@@ -36,7 +36,7 @@ pub struct Finding<K> {
 
 /// A constraint over several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Held {
+pub struct ConstraintSummary {
     /// The constraint.
     pub constraint: &'static str,
     /// Seeds that can be checked.
@@ -61,7 +61,7 @@ pub struct Summary {
     /// Runs that meet every constraint.
     pub held: usize,
     /// Each constraint.
-    pub each: Vec<Held>,
+    pub each: Vec<ConstraintSummary>,
     /// Why `subject` was not checked, if it was not.
     pub not_asked: Option<&'static str>,
     /// What `not_asked` is about.
@@ -72,8 +72,8 @@ pub struct Summary {
 impl<K> Finding<K> {
     /// Returns whether the constraint is met, or cannot be checked.
     #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.missed_by.is_none_or(|by| by <= 0.0)
+    pub fn is_met(&self) -> bool {
+        self.missed_by.is_none_or(|amount| amount <= 0.0)
     }
 }
 
@@ -89,7 +89,7 @@ impl Summary {
             let of = of.filter(|finding| finding.constraint == *constraint);
             let known: Vec<f64> = of.filter_map(|finding| finding.missed_by).collect();
             let missed_by = known.iter().copied().fold(0.0, f64::max);
-            Held {
+            ConstraintSummary {
                 constraint: constraint.name(),
                 asked: known.len(),
                 held: known.iter().filter(|missed_by| **missed_by <= 0.0).count(),
@@ -98,10 +98,10 @@ impl Summary {
                 unasked: constraint.unasked(),
             }
         };
-        let is_held = |run: &&F| run.as_ref().iter().all(Finding::is_held);
+        let is_met = |run: &&F| run.as_ref().iter().all(Finding::is_met);
         Self {
             seeds: all.len(),
-            held: all.iter().filter(is_held).count(),
+            held: all.iter().filter(is_met).count(),
             each: K::ALL.iter().map(each).collect(),
             not_asked,
             subject: K::SUBJECT,
@@ -110,7 +110,7 @@ impl Summary {
 
     /// Returns whether every seed meets every constraint it was checked for.
     #[must_use]
-    pub const fn is_held(&self) -> bool {
+    pub const fn is_met(&self) -> bool {
         self.held == self.seeds
     }
 

@@ -18,20 +18,20 @@
 //! jobs are passed to a [`JobRunner`].
 
 mod base;
-mod beside;
+mod companions;
 mod curve;
 mod error;
+mod evaluation;
 mod figure;
 mod file;
-mod judge;
 mod outcome;
+mod paper_system;
 mod plan;
-mod published;
 mod runner;
 mod suite;
 
 pub use base::{Base, Bases, Unknown};
-pub use beside::{Aside, AsideNumber, Beside};
+pub use companions::{CompanionFigure, CompanionFigures, PointCompanions};
 pub(crate) use curve::median;
 pub use error::ExperimentError;
 pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};
@@ -41,9 +41,10 @@ pub use file::{
 };
 pub use fulgurite_units::ErrorKind;
 pub use outcome::{
-    BaseReport, Details, Expected, Kind, Made, Ours, Report, Row, StatementReport, Verdict, Working,
+    BaseReport, Derivation, Details, Expected, Kind, RelationInputs, Report, Row, StatementReport,
+    TwinValue, Verdict,
 };
-pub use published::{CurveProbe, NoProbe, Probe, Published};
+pub use paper_system::{CurveProbe, NoProbe, PaperSystem, Probe};
 pub use runner::{Job, JobResult, JobRunner, Progress};
 pub use suite::{SourceFile, Suite, run_all};
 

@@ -88,7 +88,8 @@ fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Er
         (true, true, ENOUGH.filled(), "meets everything"),
     ] {
         let trials = plan.points.iter();
-        let trials = trials.filter(|of| of.is_enough == is_enough && of.is_whole == is_whole);
+        let trials =
+            trials.filter(|point| point.is_enough == is_enough && point.is_whole == is_whole);
         chart
             .draw_series(trials.map(|trial| Circle::new(at(trial), 4, style)))?
             .label(label)

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::runner::{Runner, collect};
 
 /// A problem to search.
-pub(crate) trait Searched: Sync {
+pub(crate) trait SearchProblem: Sync {
     /// A candidate.
     type Candidate: Ord + Sync;
     /// The measurements of one run.
@@ -20,7 +20,7 @@ pub(crate) trait Searched: Sync {
     fn candidates(&self) -> Vec<Self::Candidate>;
 
     /// Returns a lower bound of a candidate's cost.
-    fn least(&self, of: &Self::Candidate) -> f64;
+    fn cost_lower_bound(&self, of: &Self::Candidate) -> f64;
 
     /// Runs a candidate.
     ///
@@ -29,7 +29,7 @@ pub(crate) trait Searched: Sync {
     fn run(&self, of: &Self::Candidate, seed: u64) -> Result<Self::Run, Error>;
 
     /// Judges a candidate by its runs.
-    fn judge(&self, of: &Self::Candidate, runs: &[Self::Run]) -> Self::Trial;
+    fn evaluate(&self, of: &Self::Candidate, runs: &[Self::Run]) -> Self::Trial;
 
     /// Returns the cost, and whether the requirements are met.
     fn outcome(trial: &Self::Trial) -> (f64, bool);
@@ -46,7 +46,7 @@ pub(crate) trait Searched: Sync {
 
 /// The result of a search.
 #[derive(Debug)]
-pub(crate) struct Found<T> {
+pub(crate) struct SearchResult<T> {
     pub(crate) best: Option<T>,
     pub(crate) runner_up: Option<T>,
     pub(crate) runs: u32,
@@ -56,20 +56,23 @@ pub(crate) struct Found<T> {
 }
 
 /// Searches for the cheapest candidates.
-pub(crate) fn search<S: Searched>(
+pub(crate) fn search<S: SearchProblem>(
     of: &S,
     runner: &dyn Runner,
-    tell: &mut dyn FnMut(&S::Trial),
-) -> Result<Found<S::Trial>, Error> {
-    let mut candidates: Vec<(f64, S::Candidate)> =
-        of.candidates().into_iter().map(|candidate| (of.least(&candidate), candidate)).collect();
+    on_trial: &mut dyn FnMut(&S::Trial),
+) -> Result<SearchResult<S::Trial>, Error> {
+    let mut candidates: Vec<(f64, S::Candidate)> = of
+        .candidates()
+        .into_iter()
+        .map(|candidate| (of.cost_lower_bound(&candidate), candidate))
+        .collect();
     candidates.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| one.cmp(other)));
     let (mut tried, mut runs): (Vec<S::Trial>, u32) = (Vec::new(), 0);
-    for (least, candidate) in &candidates {
+    for (cost_lower_bound, candidate) in &candidates {
         // All later candidates cost at least as much.
         let second =
             two_cheapest::<S>(&tried)[1].map_or(f64::INFINITY, |trial| S::outcome(trial).0);
-        if *least >= second || runs >= of.runs_max() {
+        if *cost_lower_bound >= second || runs >= of.runs_max() {
             break;
         }
         if tried.iter().any(|trial| S::rules_out(trial, candidate)) {
@@ -77,23 +80,23 @@ pub(crate) fn search<S: Searched>(
         }
         let results = examine(of, candidate, runner)?;
         runs += u32::try_from(results.len()).unwrap_or(u32::MAX);
-        let trial = of.judge(candidate, &results);
-        tell(&trial);
+        let trial = of.evaluate(candidate, &results);
+        on_trial(&trial);
         tried.push(trial);
     }
     let [best, runner_up] = two_cheapest::<S>(&tried).map(Option::<&S::Trial>::cloned);
     let (candidates, is_cut_short) = (candidates.len(), runs >= of.runs_max());
-    Ok(Found { best, runner_up, runs, candidates, is_cut_short, tried })
+    Ok(SearchResult { best, runner_up, runs, candidates, is_cut_short, tried })
 }
 
 /// Runs a candidate with all seeds, or only with the first if that misses.
-pub(crate) fn examine<S: Searched>(
+pub(crate) fn examine<S: SearchProblem>(
     of: &S,
     candidate: &S::Candidate,
     runner: &dyn Runner,
 ) -> Result<Vec<S::Run>, Error> {
     let mut results = vec![of.run(candidate, 1)?];
-    if S::outcome(&of.judge(candidate, &results)).1 {
+    if S::outcome(&of.evaluate(candidate, &results)).1 {
         let others = of.seeds().saturating_sub(1) as usize;
         for result in collect(runner, others, |number| of.run(candidate, number as u64 + 2)) {
             results.push(result?);
@@ -103,7 +106,7 @@ pub(crate) fn examine<S: Searched>(
 }
 
 /// Returns the two cheapest trials that meet the requirements.
-fn two_cheapest<S: Searched>(tried: &[S::Trial]) -> [Option<&S::Trial>; 2] {
+fn two_cheapest<S: SearchProblem>(tried: &[S::Trial]) -> [Option<&S::Trial>; 2] {
     let mut enough: Vec<&S::Trial> = tried.iter().filter(|trial| S::outcome(trial).1).collect();
     enough.sort_by(|a, b| S::outcome(a).0.total_cmp(&S::outcome(b).0));
     [enough.first().copied(), enough.get(1).copied()]

@@ -15,15 +15,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::engine::histogram::{Histogram, Quantiles};
-use crate::engine::{Agenda, Ended, Observer, Stage, System};
-use crate::experiment::{Aside, AsideNumber, NoProbe, Published, Unit, median};
-use crate::measured::{Dimension, Made, Measured};
+use crate::engine::{Context, Ended, EventQueue, Observer, System};
+use crate::experiment::{CompanionFigure, CompanionFigures, NoProbe, PaperSystem, Unit, median};
+use crate::metrics::{DerivedMetric, Dimension, Measured};
 use crate::scenario;
 use crate::workload::Exponentials;
 
-mod reported;
+mod presentation;
 
-pub use reported::{Course, Recorder};
+pub use presentation::{Recorder, Timeline};
 
 /// Customers that arrive at random and are served in order by equal servers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub use reported::{Course, Recorder};
 pub struct Scenario {
     /// The system.
     #[serde(default)]
-    pub system: Named,
+    pub system: SystemTag,
     /// Number of servers.
     pub servers: u32,
     /// Arrival rate over the service rate of all servers; below 1.
@@ -45,7 +45,7 @@ pub struct Scenario {
 /// The name of the system in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Named {
+pub enum SystemTag {
     /// A queue.
     #[default]
     Queue,
@@ -53,7 +53,7 @@ pub enum Named {
 
 /// Measurements of a run of a queue; times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct QueueResult {
     /// The seed.
     pub seed: u64,
     /// Waiting times of the customers.
@@ -129,8 +129,8 @@ impl scenario::Scenario for Scenario {
     }
 }
 
-impl Measured for Waits {
-    const MADE: &'static [Made<Self>] =
+impl Measured for QueueResult {
+    const DERIVED_METRICS: &'static [DerivedMetric<Self>] =
         &[("wait_over_theory", |run| run.wait.mean / run.theory.mean)];
 
     fn seed(&self) -> u64 {
@@ -152,17 +152,17 @@ impl Measured for Waits {
     }
 }
 
-impl Published for Queue {
+impl PaperSystem for Queue {
     type Probe = NoProbe;
     type Curve = NoProbe;
     const TIMES: &'static str = "wait.";
 
-    fn aside(_: &Scenario, runs: &[&Waits]) -> Aside {
+    fn companions(_: &Scenario, runs: &[&QueueResult]) -> CompanionFigures {
         let value = median(&runs.iter().map(|run| run.wait.mean).collect::<Vec<_>>());
         let (name, title) = ("wait_s", "Mean wait");
         let words = Some(format!("mean wait {value:.2} s"));
-        let number = AsideNumber { name, title, value, unit: Unit::Seconds, words };
-        Aside { numbers: vec![number], ..Aside::default() }
+        let number = CompanionFigure { name, title, value, unit: Unit::Seconds, words };
+        CompanionFigures { numbers: vec![number], ..CompanionFigures::default() }
     }
 }
 
@@ -180,20 +180,20 @@ pub struct Queue {
 
 /// The pending event of a queue: the end of a service.
 #[derive(Clone, Copy, Debug)]
-pub struct Served;
+pub struct ServiceEnd;
 
 /// Observable events of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Seen {
+pub enum Observation {
     /// A customer arrived.
-    Came,
+    Arrived,
     /// The service of a customer starts.
-    Begun {
+    ServiceStarted {
         /// How long it waited.
         waited: Duration,
     },
     /// A customer left.
-    Gone,
+    Departed,
 }
 
 /// Generates the arrivals of customers.
@@ -219,11 +219,15 @@ impl System for Queue {
     const NAME: &'static str = "queue";
     type Scenario = Scenario;
     type Arrival = Instant;
-    type Next = Served;
-    type Seen<'a> = Seen;
-    type Result = Waits;
+    type PendingEvent = ServiceEnd;
+    type Observation<'a> = Observation;
+    type Result = QueueResult;
 
-    fn new(scenario: &Scenario, seed: &Seed, _: &mut Agenda<Served>) -> Result<Self, Error> {
+    fn new(
+        scenario: &Scenario,
+        seed: &Seed,
+        _: &mut EventQueue<ServiceEnd>,
+    ) -> Result<Self, Error> {
         scenario.validate()?;
         Ok(Self {
             scenario: *scenario,
@@ -243,33 +247,33 @@ impl System for Queue {
         Ok(Customers { gaps, gap: 1.0 / rate, at: Instant::ZERO, left })
     }
 
-    fn arrives_at(arrival: &Instant) -> Instant {
+    fn arrival_time(arrival: &Instant) -> Instant {
         *arrival
     }
 
-    fn arrive<O: Observer<Self>>(&mut self, at: &Instant, stage: &mut Stage<'_, Self, O>) {
-        stage.note(&Seen::Came);
-        stage.show(Seen::Came);
+    fn handle_arrival<O: Observer<Self>>(&mut self, at: &Instant, ctx: &mut Context<'_, Self, O>) {
+        ctx.record(&Observation::Arrived);
+        ctx.notify(Observation::Arrived);
         self.waiting.push_back(*at);
-        self.begin(stage);
+        self.begin(ctx);
         self.queue_max = self.queue_max.max(self.waiting.len());
     }
 
-    fn happen<O: Observer<Self>>(&mut self, _: Served, stage: &mut Stage<'_, Self, O>) {
-        stage.note(&Seen::Gone);
-        stage.show(Seen::Gone);
+    fn handle_event<O: Observer<Self>>(&mut self, _: ServiceEnd, ctx: &mut Context<'_, Self, O>) {
+        ctx.record(&Observation::Departed);
+        ctx.notify(Observation::Departed);
         self.free += 1;
-        self.begin(stage);
+        self.begin(ctx);
     }
 
     fn is_done(&self) -> bool {
         self.free == self.scenario.servers
     }
 
-    fn result(self, ended: Ended) -> Waits {
+    fn result(self, ended: Ended) -> QueueResult {
         let makespan = ended.at.since(Instant::ZERO).as_secs_f64();
         let all = makespan * f64::from(self.scenario.servers);
-        Waits {
+        QueueResult {
             seed: ended.seed,
             wait: self.wait.quantiles(),
             theory: self.scenario.theory(),
@@ -284,19 +288,19 @@ impl System for Queue {
 
 impl Queue {
     /// Serves the longest waiting customer, if a server is free.
-    fn begin<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
+    fn begin<O: Observer<Self>>(&mut self, ctx: &mut Context<'_, Self, O>) {
         if self.free == 0 {
             return;
         }
         let Some(since) = self.waiting.pop_front() else { return };
-        let waited = stage.now().since(since);
+        let waited = ctx.now().since(since);
         self.free -= 1;
         self.wait.add(waited);
         let mean = self.scenario.service.as_secs_f64();
         let takes = Duration::from_secs_f64(self.times.draw() * mean);
         self.served = self.served + takes;
-        stage.show(Seen::Begun { waited });
-        stage.put(stage.now() + takes, Served);
+        ctx.notify(Observation::ServiceStarted { waited });
+        ctx.put(ctx.now() + takes, ServiceEnd);
     }
 }
 

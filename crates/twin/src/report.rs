@@ -11,21 +11,21 @@
 //! values are marked. Only points stated in the paper's text are drawn: its figures are images.
 
 mod canvas;
-mod course;
 mod draw;
 mod page;
 mod parts;
 mod relation;
+mod run_page;
 mod scale;
 mod style;
 mod sweep;
 
-pub(crate) use course::lasting;
-pub use course::{ResultRow, run_page};
 pub use draw::figure;
 pub use page::{Head, html};
 pub use parts::Facts;
-pub use relation::{in_words, relation};
+pub use relation::{format_inputs, relation};
+pub(crate) use run_page::format_duration;
+pub use run_page::{ResultRow, run_page};
 pub use scale::number;
 pub use sweep::{sweep_page, with_range};
 

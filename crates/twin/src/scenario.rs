@@ -18,7 +18,7 @@ use crate::Error;
 /// The scenario of a system, as read from a file.
 pub trait Scenario: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Words that can be set and swept instead of a field, like `shuttles` for those of all panels.
-    const WORDS: &'static [&'static str] = &[];
+    const ALIASES: &'static [&'static str] = &[];
 
     /// Checks every part.
     ///
@@ -75,7 +75,7 @@ pub struct Head {
 ///
 /// # Errors
 /// The problem, in one line: the invalid path, the unknown field, or the value out of range.
-pub fn changed<C: Scenario>(scenario: Table, set: &Table) -> Result<C, String> {
+pub fn with_overrides<C: Scenario>(scenario: Table, set: &Table) -> Result<C, String> {
     parse(&change::<C>(C::resolve(scenario)?, set, &[])?)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn change<C: Scenario>(
     let mut table = from;
     // Sorted by name, so that `policy` is set before `policy.customer_slots`.
     let sorted: BTreeMap<_, _> = set.iter().collect();
-    let is_word = |path: &str| C::WORDS.contains(&path);
+    let is_word = |path: &str| C::ALIASES.contains(&path);
     for (path, value) in sorted.iter().filter(|(path, _)| !is_word(path)) {
         let (parent, key) = parent(&mut table, path)?;
         parent.insert(key.to_owned(), (*value).clone());
@@ -108,17 +108,17 @@ pub(crate) fn change<C: Scenario>(
 
 /// Fills in the fields that `table` omits in the tables `names` from `defaults`, so that they can
 /// be set.
-pub(crate) fn fill_in<C: Scenario>(
+pub(crate) fn fill_defaults<C: Scenario>(
     table: Table,
     defaults: &C,
     names: &[&str],
 ) -> Result<Table, String> {
     // As text, because scenarios are written as text as well: one serializer is enough.
     let defaults = toml::to_string(defaults).map_err(|error| error.to_string())?;
-    filled_in(table, &defaults, names)
+    with_defaults(table, &defaults, names)
 }
 
-fn filled_in(mut table: Table, defaults: &str, names: &[&str]) -> Result<Table, String> {
+fn with_defaults(mut table: Table, defaults: &str, names: &[&str]) -> Result<Table, String> {
     let defaults: Table = defaults.parse().map_err(|error: toml::de::Error| error.to_string())?;
     for name in names {
         let Some(Value::Table(fields)) = defaults.get(*name) else { continue };

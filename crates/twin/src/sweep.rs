@@ -15,7 +15,7 @@ use toml::{Table, Value};
 
 use crate::engine::{System, check};
 use crate::experiment::{Job, Unit, median};
-use crate::measured::{self, Measured, check_metrics};
+use crate::metrics::{self, Measured, check_metrics};
 use crate::scenario::{Scenario as _, change, label, number, parse};
 
 /// Maximum number of combinations in a sweep: nobody could read a larger table or picture.
@@ -25,7 +25,7 @@ pub const FIELDS_MAX: usize = 2;
 
 /// A field and the values it takes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Over {
+pub struct SweepAxis {
     /// The dotted path of a field, or a word of the system.
     pub field: String,
     /// Its values, in the order of display.
@@ -43,7 +43,7 @@ pub struct SweepPoint<C> {
 
 /// Why a sweep is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct InvalidSweep {
     /// The combination that cannot be run, as `FIELD=VALUE`; empty if the problem is not in a
     /// combination.
     pub at: String,
@@ -54,7 +54,7 @@ pub struct Refused {
 /// All combinations; the last field changes fastest.
 #[derive(Debug)]
 pub struct Sweep<S: System> {
-    over: Vec<Over>,
+    over: Vec<SweepAxis>,
     points: Vec<SweepPoint<S::Scenario>>,
 }
 
@@ -64,11 +64,11 @@ impl<S: System> Sweep<S> {
     ///
     /// # Errors
     /// The field that is given twice, or the combination that cannot be run, and why.
-    pub fn new(scenario: &Table, set: &Table, over: Vec<Over>) -> Result<Self, Refused> {
-        Self::checked(&over).map_err(|problem| Refused { at: String::new(), problem })?;
+    pub fn new(scenario: &Table, set: &Table, over: Vec<SweepAxis>) -> Result<Self, InvalidSweep> {
+        Self::checked(&over).map_err(|problem| InvalidSweep { at: String::new(), problem })?;
         let count = over.iter().map(|over| over.values.len()).product();
         let scenario = S::Scenario::resolve(scenario.clone())
-            .map_err(|problem| Refused { at: String::new(), problem })?;
+            .map_err(|problem| InvalidSweep { at: String::new(), problem })?;
         let mut points = Vec::with_capacity(count);
         for number in 0..count {
             points.push(point::<S>(&scenario, set, &over, number)?);
@@ -77,11 +77,11 @@ impl<S: System> Sweep<S> {
     }
 
     /// Checks that the fields and values form a sweep, whatever they mean.
-    fn checked(over: &[Over]) -> Result<(), String> {
+    fn checked(over: &[SweepAxis]) -> Result<(), String> {
         if over.is_empty() || over.len() > FIELDS_MAX {
             return Err(format!("a sweep is over 1 to {FIELDS_MAX} fields, not {}", over.len()));
         }
-        for (index, Over { field, values }) in over.iter().enumerate() {
+        for (index, SweepAxis { field, values }) in over.iter().enumerate() {
             if over[..index].iter().any(|other| other.field == *field) {
                 return Err(format!("{field}: it is given twice"));
             }
@@ -99,7 +99,7 @@ impl<S: System> Sweep<S> {
 
     /// Returns the fields with their values.
     #[must_use]
-    pub fn over(&self) -> &[Over] {
+    pub fn over(&self) -> &[SweepAxis] {
         &self.over
     }
 
@@ -135,7 +135,7 @@ impl<S: System> Sweep<S> {
     ) -> Result<SweepResult, String> {
         assert_eq!(results.len(), self.points.len() * seeds.len(), "one result for each job");
         check_metrics::<S::Result>(metrics)?;
-        let field = |over: &Over| SweepField {
+        let field = |over: &SweepAxis| SweepField {
             field: over.field.clone(),
             values: over.values.iter().map(label).collect(),
             numbers: over.values.iter().map(number).collect(),
@@ -143,7 +143,7 @@ impl<S: System> Sweep<S> {
         let metric = |name: &String| {
             let of = |runs: &[S::Result]| {
                 let values: Option<Vec<f64>> =
-                    runs.iter().map(|run| measured::value(run, name)).collect();
+                    runs.iter().map(|run| metrics::value(run, name)).collect();
                 Cell::of(values.unwrap_or_default())
             };
             let cells: Vec<Cell> = results.chunks(seeds.len()).map(of).collect();
@@ -219,9 +219,9 @@ impl Cell {
 fn point<S: System>(
     scenario: &Table,
     set: &Table,
-    over: &[Over],
+    over: &[SweepAxis],
     number: usize,
-) -> Result<SweepPoint<S::Scenario>, Refused> {
+) -> Result<SweepPoint<S::Scenario>, InvalidSweep> {
     let mut rest = number;
     let mut chosen = Vec::new();
     for over in over.iter().rev() {
@@ -231,7 +231,7 @@ fn point<S: System>(
     chosen.reverse();
     let made = varied::<S>(scenario, set, &chosen).map_err(|problem| {
         let says = chosen.iter().map(|(field, value)| format!("{field}={}", label(value)));
-        Refused { at: says.collect::<Vec<_>>().join(" and "), problem }
+        InvalidSweep { at: says.collect::<Vec<_>>().join(" and "), problem }
     })?;
     let labels = chosen.iter().map(|(_, value)| label(value)).collect();
     Ok(SweepPoint { labels, scenario: std::sync::Arc::new(made) })

@@ -24,18 +24,18 @@ use crate::Error;
 use crate::constraints::Summary;
 use crate::engine::{self, Observer, System, run_observed};
 use crate::experiment::{
-    ExperimentError, Job, JobResult, JobRunner, Published, Report, SourceFile, Suite,
+    ExperimentError, Job, JobResult, JobRunner, PaperSystem, Report, SourceFile, Suite,
 };
 use crate::giza::Sites;
 use crate::glass::{Glass, LibraryLog};
-use crate::measured::{Measured as _, check_metrics};
+use crate::metrics::{Measured as _, check_metrics};
+use crate::presentation::{NumberFormat, ReportedSystem};
 use crate::queue::Queue;
 use crate::rack::Rack;
 use crate::report::{Facts, ResultRow, run_page};
-use crate::reported::{Reported, Shown};
 use crate::runner::{Runner, collect};
-use crate::scenario::{Head, Scenario, SystemName, changed};
-use crate::sweep::{Over, Refused, Sweep, SweepResult};
+use crate::scenario::{Head, Scenario, SystemName, with_overrides};
+use crate::sweep::{InvalidSweep, Sweep, SweepAxis, SweepResult};
 use crate::tomes::Tomes;
 
 /// Evaluates an expression in which `$system` is the type of the system called `$name`.
@@ -157,7 +157,7 @@ pub trait AnyScenario: Debug + Send + Sync {
 pub struct Runs {
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// [`crate::measured::Measured::hash`] of each.
+    /// [`crate::metrics::Measured::hash`] of each.
     pub hashes: Vec<u64>,
     /// The measurements of each.
     pub results: Vec<Value>,
@@ -169,7 +169,7 @@ pub struct Runs {
     pub constraints: Value,
     /// The constraints over all seeds.
     pub summary: Summary,
-    recorded: Option<Box<dyn Recorded>>,
+    recorded: Option<Box<dyn RecordedRuns>>,
 }
 
 /// A number to show, of all runs.
@@ -178,7 +178,7 @@ pub struct RunNumber {
     /// Its name.
     pub name: &'static str,
     /// Its format.
-    pub shown: Shown,
+    pub format: NumberFormat,
     /// The value of each run.
     pub values: Vec<f64>,
 }
@@ -195,29 +195,29 @@ impl Runs {
 }
 
 /// The recordings of a scenario's runs.
-trait Recorded: Debug + Send {
+trait RecordedRuns: Debug + Send {
     fn page(&self, rows: &[ResultRow], facts: &Facts) -> String;
     fn to_json(&self) -> Value;
 }
 
 #[derive(Debug)]
-struct Recording<S: Reported> {
+struct Recording<S: ReportedSystem> {
     scenario: S::Scenario,
-    courses: Vec<S::Course>,
+    timelines: Vec<S::Timeline>,
 }
 
-impl<S: Reported> Recorded for Recording<S> {
+impl<S: ReportedSystem> RecordedRuns for Recording<S> {
     fn page(&self, rows: &[ResultRow], facts: &Facts) -> String {
-        run_page::<S>(&self.scenario, &self.courses, rows, facts)
+        run_page::<S>(&self.scenario, &self.timelines, rows, facts)
     }
 
     fn to_json(&self) -> Value {
-        json!({ "scenario": self.scenario, "courses": self.courses })
+        json!({ "scenario": self.scenario, "courses": self.timelines })
     }
 }
 
 /// A system that the twin knows by name.
-trait Named: Published + Reported + 'static {
+trait NamedSystem: PaperSystem + ReportedSystem + 'static {
     /// Whether runs have a log.
     const HAS_LOG: bool = false;
 
@@ -236,7 +236,7 @@ trait LogObserver<S: System>: Observer<S> {
     fn end(self: Box<Self>) -> Result<(), LogError>;
 }
 
-impl Named for Glass {
+impl NamedSystem for Glass {
     const HAS_LOG: bool = true;
 
     fn log(
@@ -255,39 +255,39 @@ impl LogObserver<Glass> for LibraryLog<LogSink> {
     }
 }
 
-impl Named for Queue {}
-impl Named for Rack {}
-impl Named for Tomes {}
-impl Named for Sites {}
+impl NamedSystem for Queue {}
+impl NamedSystem for Rack {}
+impl NamedSystem for Tomes {}
+impl NamedSystem for Sites {}
 
 /// Passes a run to its log and to its recorder, where they exist.
-struct Observers<S: Reported> {
+struct Observers<S: ReportedSystem> {
     log: Option<Box<dyn LogObserver<S>>>,
     recorder: Option<S::Recorder>,
 }
 
-impl<S: Reported> Observer<S> for Observers<S> {
-    fn see(&mut self, now: fulgurite_units::Instant, seen: S::Seen<'_>) {
+impl<S: ReportedSystem> Observer<S> for Observers<S> {
+    fn observe(&mut self, now: fulgurite_units::Instant, observation: S::Observation<'_>) {
         if let Some(log) = &mut self.log {
-            log.see(now, seen);
+            log.observe(now, observation);
         }
         if let Some(recorder) = &mut self.recorder {
-            recorder.see(now, seen);
+            recorder.observe(now, observation);
         }
     }
 
-    fn has_enough(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.has_enough())
-            || self.recorder.as_ref().is_some_and(Observer::has_enough)
+    fn is_satisfied(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.is_satisfied())
+            || self.recorder.as_ref().is_some_and(Observer::is_satisfied)
     }
 }
 
 #[derive(Debug)]
-struct Loaded<S: System>(S::Scenario);
+struct LoadedScenario<S: System>(S::Scenario);
 
-impl<S: Named> AnyScenario for Loaded<S>
+impl<S: NamedSystem> AnyScenario for LoadedScenario<S>
 where
-    S::Course: Sync,
+    S::Timeline: Sync,
 {
     fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(&self.0)
@@ -308,15 +308,16 @@ where
             run
         });
         let runs = runs.into_iter().collect::<Result<Vec<_>, RunError>>()?;
-        let (results, courses): (Vec<S::Result>, Vec<Option<S::Course>>) = runs.into_iter().unzip();
-        let courses: Vec<S::Course> = courses.into_iter().flatten().collect();
+        let (results, timelines): (Vec<S::Result>, Vec<Option<S::Timeline>>) =
+            runs.into_iter().unzip();
+        let timelines: Vec<S::Timeline> = timelines.into_iter().flatten().collect();
         let numbers = S::rows(&self.0, &results).into_iter().map(|number| RunNumber {
             name: number.name,
-            shown: number.shown,
+            format: number.format,
             values: results.iter().map(number.of).collect(),
         });
-        let recorded = (!courses.is_empty()).then(|| -> Box<dyn Recorded> {
-            Box::new(Recording::<S> { scenario: self.0.clone(), courses })
+        let recorded = (!timelines.is_empty()).then(|| -> Box<dyn RecordedRuns> {
+            Box::new(Recording::<S> { scenario: self.0.clone(), timelines })
         });
         Ok(Runs {
             seeds: results.iter().map(|run| run.seed()).collect(),
@@ -332,12 +333,12 @@ where
 }
 
 /// Runs one seed, writing its log and recording it over time if requested.
-fn run_one<S: Named>(
+fn run_one<S: NamedSystem>(
     scenario: &S::Scenario,
     seed: u64,
     sink: Option<LogSink>,
     is_recorded: bool,
-) -> Result<(S::Result, Option<S::Course>), RunError> {
+) -> Result<(S::Result, Option<S::Timeline>), RunError> {
     if sink.is_none() && !is_recorded {
         return Ok((engine::run::<S>(scenario, seed)?, None));
     }
@@ -346,7 +347,7 @@ fn run_one<S: Named>(
     let mut observers = Observers::<S> { log, recorder };
     let result = run_observed::<S, _>(scenario, seed, &mut observers)?;
     observers.log.map(LogObserver::end).transpose()?;
-    Ok((result, observers.recorder.map(S::course)))
+    Ok((result, observers.recorder.map(S::timeline)))
 }
 
 /// Returns the system of a scenario file.
@@ -366,13 +367,13 @@ pub fn scenario(text: &str) -> Result<Box<dyn AnyScenario>, ScenarioError> {
     for_system!(system, S => loaded::<S>(text))
 }
 
-fn loaded<S: Named>(text: &str) -> Result<Box<dyn AnyScenario>, ScenarioError>
+fn loaded<S: NamedSystem>(text: &str) -> Result<Box<dyn AnyScenario>, ScenarioError>
 where
-    S::Course: Sync,
+    S::Timeline: Sync,
 {
     let scenario: S::Scenario = settings::from_toml(text).map_err(ScenarioError::Syntax)?;
     scenario.check().map_err(ScenarioError::Value)?;
-    Ok(Box::new(Loaded::<S>(scenario)))
+    Ok(Box::new(LoadedScenario::<S>(scenario)))
 }
 
 /// Returns a scenario of this system with fields set by dotted path; named parts may be given by
@@ -386,7 +387,7 @@ pub fn scenario_with(
     set: &Table,
 ) -> Result<Box<dyn AnyScenario>, String> {
     for_system!(system, S => {
-        Ok(Box::new(Loaded::<S>(changed::<<S as System>::Scenario>(table, set)?)))
+        Ok(Box::new(LoadedScenario::<S>(with_overrides::<<S as System>::Scenario>(table, set)?)))
     })
 }
 
@@ -424,7 +425,7 @@ pub enum SweepError {
     Metric(String),
 }
 
-impl<S: Named> AnySweep for Sweep<S> {
+impl<S: NamedSystem> AnySweep for Sweep<S> {
     fn labels(&self) -> Vec<&[String]> {
         self.points().iter().map(|point| point.labels.as_slice()).collect()
     }
@@ -460,8 +461,8 @@ pub fn sweep(
     system: SystemName,
     table: &Table,
     set: &Table,
-    over: Vec<Over>,
-) -> Result<Box<dyn AnySweep>, Refused> {
+    over: Vec<SweepAxis>,
+) -> Result<Box<dyn AnySweep>, InvalidSweep> {
     for_system!(system, S => Ok(Box::new(Sweep::<S>::new(table, set, over)?)))
 }
 
@@ -472,7 +473,7 @@ pub fn sweep(
 /// Names the first that does not exist, and lists all metrics.
 pub fn metrics(system: SystemName, asked: &[String]) -> Result<Vec<String>, String> {
     let (suited, checked) = for_system!(system, S => {
-        (<S as Reported>::SWEPT, check_metrics::<<S as System>::Result>(asked))
+        (<S as ReportedSystem>::DEFAULT_METRICS, check_metrics::<<S as System>::Result>(asked))
     });
     checked?;
     Ok(match asked {
@@ -502,7 +503,7 @@ pub trait AnySuite: Debug {
     fn run(&self, workers: Workers<'_>) -> Report;
 }
 
-impl<S: Named> AnySuite for Suite<S> {
+impl<S: NamedSystem> AnySuite for Suite<S> {
     fn only(self: Box<Self>, ids: &[String]) -> Result<Box<dyn AnySuite>, ExperimentError> {
         Ok(Box::new((*self).only(ids)?))
     }

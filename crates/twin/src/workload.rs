@@ -14,10 +14,10 @@ mod draws;
 mod envelope;
 mod ingest;
 mod jobs;
-mod measure;
 mod placement;
 mod reads;
 mod sizes;
+mod statistics;
 
 use fulgurite_units::{ByteCount, Duration, Ratio, Seed};
 use serde::{Deserialize, Serialize};
@@ -28,12 +28,12 @@ pub(crate) use draws::{Draws, Exponentials, exp2, floor, ln};
 pub use envelope::{Burst, Envelope, Modulation};
 pub use ingest::{Ingest, IngestWrites, TraceWrite};
 pub use jobs::Jobs;
-pub use measure::{
-    SizeShares, TimeBins, Totals, peak_over_mean, peak_over_mean_curve, tail_over_median,
-};
 pub use placement::{Placement, PlacementSampler};
 pub use reads::Reads;
 pub use sizes::{Profile, SizeSampler, Sizes};
+pub use statistics::{
+    SizeShares, TimeBins, Totals, peak_over_mean, peak_over_mean_curve, tail_over_median,
+};
 
 /// Mean reads per second of one library in the early deployment (Silica, section 7.7).
 pub const LIBRARY_RATE: f64 = 0.3;

@@ -2,10 +2,10 @@
 //! spins down when idle for a while.
 
 use fulgurite_twin::Error;
-use fulgurite_twin::engine::{Agenda, Ended, Observer, Stage, System, run};
-use fulgurite_twin::measured::{Dimension, Made, Measured};
-use fulgurite_twin::scenario::{self, changed};
-use fulgurite_twin::sweep::{Over, Sweep};
+use fulgurite_twin::engine::{Context, Ended, EventQueue, Observer, System, run};
+use fulgurite_twin::metrics::{DerivedMetric, Dimension, Measured};
+use fulgurite_twin::scenario::{self, with_overrides};
+use fulgurite_twin::sweep::{Sweep, SweepAxis};
 use fulgurite_units::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -44,7 +44,7 @@ struct Slept {
 }
 
 impl Measured for Slept {
-    const MADE: &'static [Made<Self>] = &[];
+    const DERIVED_METRICS: &'static [DerivedMetric<Self>] = &[];
 
     fn seed(&self) -> u64 {
         self.seed
@@ -68,7 +68,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Next {
+enum PendingEvent {
     Up,
     Read,
     /// It spins down, if nothing has been read since.
@@ -88,19 +88,19 @@ struct SleepingDisk {
 }
 
 impl SleepingDisk {
-    fn begin<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
-        let now = stage.now();
+    fn begin<O: Observer<Self>>(&mut self, ctx: &mut Context<'_, Self, O>) {
+        let now = ctx.now();
         match self.state {
             State::Standby if !self.waiting.is_empty() => {
                 (self.state, self.spin_ups) = (State::SpinningUp, self.spin_ups + 1);
-                stage.put(now + self.scenario.spin_up, Next::Up);
+                ctx.put(now + self.scenario.spin_up, PendingEvent::Up);
             }
             State::Idle if !self.waiting.is_empty() => {
                 self.state = State::Reading;
-                stage.put(now + self.scenario.read, Next::Read);
+                ctx.put(now + self.scenario.read, PendingEvent::Read);
             }
             State::Idle => {
-                stage.put(now + self.scenario.idle, Next::Sleep { reads: self.reads });
+                ctx.put(now + self.scenario.idle, PendingEvent::Sleep { reads: self.reads });
             }
             State::Standby | State::SpinningUp | State::Reading => {}
         }
@@ -111,11 +111,11 @@ impl System for SleepingDisk {
     const NAME: &'static str = "sleeping-disk";
     type Scenario = Scenario;
     type Arrival = Instant;
-    type Next = Next;
-    type Seen<'a> = Next;
+    type PendingEvent = PendingEvent;
+    type Observation<'a> = PendingEvent;
     type Result = Slept;
 
-    fn new(scenario: &Scenario, _: &Seed, _: &mut Agenda<Next>) -> Result<Self, Error> {
+    fn new(scenario: &Scenario, _: &Seed, _: &mut EventQueue<PendingEvent>) -> Result<Self, Error> {
         let (scenario, state, waiting) = (scenario.clone(), State::Standby, [].into());
         Ok(Self { scenario, state, waiting, reads: 0, spin_ups: 0, slowest: Duration::ZERO })
     }
@@ -125,33 +125,37 @@ impl System for SleepingDisk {
         Ok((1..=scenario.reads).map(move |n| Instant::ZERO + Duration::from_nanos(n * every)))
     }
 
-    fn arrives_at(arrival: &Instant) -> Instant {
+    fn arrival_time(arrival: &Instant) -> Instant {
         *arrival
     }
 
-    fn arrive<O: Observer<Self>>(&mut self, at: &Instant, stage: &mut Stage<'_, Self, O>) {
+    fn handle_arrival<O: Observer<Self>>(&mut self, at: &Instant, ctx: &mut Context<'_, Self, O>) {
         self.waiting.push_back(*at);
-        self.begin(stage);
+        self.begin(ctx);
     }
 
-    fn happen<O: Observer<Self>>(&mut self, next: Next, stage: &mut Stage<'_, Self, O>) {
-        stage.note(&next);
-        stage.show(next);
+    fn handle_event<O: Observer<Self>>(
+        &mut self,
+        next: PendingEvent,
+        ctx: &mut Context<'_, Self, O>,
+    ) {
+        ctx.record(&next);
+        ctx.notify(next);
         match next {
-            Next::Up => self.state = State::Idle,
-            Next::Read => {
+            PendingEvent::Up => self.state = State::Idle,
+            PendingEvent::Read => {
                 self.state = State::Idle;
                 self.reads += 1;
                 if let Some(since) = self.waiting.pop_front() {
-                    self.slowest = self.slowest.max(stage.now().since(since));
+                    self.slowest = self.slowest.max(ctx.now().since(since));
                 }
             }
-            Next::Sleep { reads } if self.state == State::Idle && reads == self.reads => {
+            PendingEvent::Sleep { reads } if self.state == State::Idle && reads == self.reads => {
                 self.state = State::Standby;
             }
-            Next::Sleep { .. } => return,
+            PendingEvent::Sleep { .. } => return,
         }
-        self.begin(stage);
+        self.begin(ctx);
     }
 
     fn is_done(&self) -> bool {
@@ -169,7 +173,7 @@ const FILE: &str =
 
 #[test]
 fn a_disk_sleeps_between_rare_reads_and_stays_awake_between_frequent_ones() {
-    let rare: Scenario = changed(FILE.parse().unwrap(), &Table::new()).unwrap();
+    let rare: Scenario = with_overrides(FILE.parse().unwrap(), &Table::new()).unwrap();
     let slept = run::<SleepingDisk>(&rare, 1).unwrap();
     assert_eq!((slept.spin_ups, slept.slowest_s), (10, 11.0));
 
@@ -183,7 +187,7 @@ fn a_disk_sleeps_between_rare_reads_and_stays_awake_between_frequent_ones() {
 fn what_works_for_every_system_works_for_this_one() {
     let idle = |text: &str| Value::from(text);
     let values = vec![idle("20s"), idle("120s")];
-    let over = vec![Over { field: "idle".to_owned(), values }];
+    let over = vec![SweepAxis { field: "idle".to_owned(), values }];
     let sweep = Sweep::<SleepingDisk>::new(&FILE.parse().unwrap(), &Table::new(), over).unwrap();
     let jobs = sweep.jobs(&[1]);
     let runs = jobs.iter().map(|job| run::<SleepingDisk>(&job.scenario, job.seed).unwrap());
@@ -192,6 +196,6 @@ fn what_works_for_every_system_works_for_this_one() {
     assert_eq!(spin_ups, [10.0, 1.0]);
 
     let zero = Table::from_iter([("every".to_owned(), idle("0s"))]);
-    let refused = changed::<Scenario>(FILE.parse().unwrap(), &zero).unwrap_err();
+    let refused = with_overrides::<Scenario>(FILE.parse().unwrap(), &zero).unwrap_err();
     assert!(refused.starts_with("every is 0"), "{refused}");
 }

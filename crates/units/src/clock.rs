@@ -14,17 +14,17 @@ use crate::{Duration, Instant, UnixTime};
 type Listener = Box<dyn Fn() + Send + Sync>;
 
 /// A source of time.
-trait Dial: Send + Sync {
+trait TimeSource: Send + Sync {
     fn wall(&self) -> UnixTime;
     fn passed(&self) -> Instant;
     /// Whether time advances by itself. If not, listeners are called when it did.
-    fn goes(&self) -> bool;
+    fn is_live(&self) -> bool;
     fn listen(&self, listener: Listener);
 }
 
 /// Returns wall-clock and monotonic time.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Dial>);
+pub struct Clock(Arc<dyn TimeSource>);
 
 impl Clock {
     /// Creates a clock that advances by itself: `wall` returns wall-clock time, and `passed` the
@@ -34,14 +34,14 @@ impl Clock {
         wall: impl Fn() -> UnixTime + Send + Sync + 'static,
         passed: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(Going { wall, passed }))
+        Self(Arc::new(LiveTime { wall, passed }))
     }
 
     /// Returns the same clock with another wall clock.
     #[must_use]
     pub fn with_wall(&self, wall: impl Fn() -> UnixTime + Send + Sync + 'static) -> Self {
-        let of = self.clone();
-        Self::new(wall, move || of.passed())
+        let clock = self.clone();
+        Self::new(wall, move || clock.passed())
     }
 
     /// Returns wall-clock time.
@@ -60,7 +60,7 @@ impl Clock {
     /// that does not advance by itself: the thread has to be woken instead.
     #[must_use]
     pub fn sleep_until(&self, at: Instant) -> Option<Duration> {
-        self.0.goes().then(|| at.since(self.0.passed()))
+        self.0.is_live().then(|| at.since(self.0.passed()))
     }
 
     /// Calls `listener` after each advance of a manual clock. Other clocks never call it.
@@ -75,12 +75,12 @@ impl fmt::Debug for Clock {
     }
 }
 
-struct Going<W, P> {
+struct LiveTime<W, P> {
     wall: W,
     passed: P,
 }
 
-impl<W, P> Dial for Going<W, P>
+impl<W, P> TimeSource for LiveTime<W, P>
 where
     W: Fn() -> UnixTime + Send + Sync,
     P: Fn() -> Instant + Send + Sync,
@@ -93,7 +93,7 @@ where
         (self.passed)()
     }
 
-    fn goes(&self) -> bool {
+    fn is_live(&self) -> bool {
         true
     }
 
@@ -102,10 +102,10 @@ where
 
 /// A clock that stands still until its test advances it.
 #[derive(Clone)]
-pub struct ManualClock(Arc<Hands>);
+pub struct ManualClock(Arc<ManualTime>);
 
-struct Hands {
-    shown: Mutex<(UnixTime, Instant)>,
+struct ManualTime {
+    current: Mutex<(UnixTime, Instant)>,
     listeners: Mutex<Vec<Listener>>,
 }
 
@@ -117,22 +117,22 @@ impl ManualClock {
     /// Creates a clock that shows this wall-clock time.
     #[must_use]
     pub fn at(wall: UnixTime) -> Self {
-        let shown = Mutex::new((wall, Instant::ZERO));
-        Self(Arc::new(Hands { shown, listeners: Mutex::default() }))
+        let current = Mutex::new((wall, Instant::ZERO));
+        Self(Arc::new(ManualTime { current, listeners: Mutex::default() }))
     }
 
     /// Returns the `Clock` to pass to code under test.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        Clock(Arc::clone(&self.0) as Arc<dyn Dial>)
+        Clock(Arc::clone(&self.0) as Arc<dyn TimeSource>)
     }
 
     /// Lets time pass and calls the listeners.
-    pub fn advance(&self, by: Duration) {
+    pub fn advance(&self, duration: Duration) {
         {
-            let mut shown = lock(&self.0.shown);
-            let wall = shown.0.as_millis() + by.as_nanos() / 1_000_000;
-            *shown = (UnixTime::from_millis(wall), shown.1 + by);
+            let mut current = lock(&self.0.current);
+            let wall = current.0.as_millis() + duration.as_nanos() / 1_000_000;
+            *current = (UnixTime::from_millis(wall), current.1 + duration);
         }
         lock(&self.0.listeners).iter().for_each(|listener| listener());
     }
@@ -140,20 +140,20 @@ impl ManualClock {
 
 impl fmt::Debug for ManualClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ManualClock").field(&*lock(&self.0.shown)).finish()
+        f.debug_tuple("ManualClock").field(&*lock(&self.0.current)).finish()
     }
 }
 
-impl Dial for Hands {
+impl TimeSource for ManualTime {
     fn wall(&self) -> UnixTime {
-        lock(&self.shown).0
+        lock(&self.current).0
     }
 
     fn passed(&self) -> Instant {
-        lock(&self.shown).1
+        lock(&self.current).1
     }
 
-    fn goes(&self) -> bool {
+    fn is_live(&self) -> bool {
         false
     }
 
@@ -172,18 +172,18 @@ mod tests {
     fn a_manual_clock_stands_still_until_it_is_turned_and_then_says_so() {
         let manual = ManualClock::at(UnixTime::from_millis(5_000));
         let clock = manual.clock();
-        let told = Arc::new(AtomicU32::new(0));
-        let (tells, seen) = (Arc::clone(&told), clock.clone());
+        let calls = Arc::new(AtomicU32::new(0));
+        let (counter, observed) = (Arc::clone(&calls), clock.clone());
         clock.listen(move || {
             // The new time is visible when the listener runs.
-            assert_eq!(seen.passed(), Instant::from_nanos(2_500_000_000));
-            tells.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(observed.passed(), Instant::from_nanos(2_500_000_000));
+            counter.fetch_add(1, Ordering::SeqCst);
         });
         assert_eq!((clock.now().as_millis(), clock.passed()), (5_000, Instant::ZERO));
         assert_eq!(clock.sleep_until(Instant::ZERO), None);
         manual.advance(Duration::from_millis(2_500));
         assert_eq!(clock.now().as_millis(), 7_500);
-        assert_eq!(told.load(Ordering::SeqCst), 1);
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
 
     #[test]

@@ -28,11 +28,11 @@ impl<W: Write> LineWriter<W> {
     }
 
     /// Advances the time to `now`. It never goes back, like a controller's clock.
-    pub fn pass_to(&mut self, now: Instant) {
+    pub fn advance_to(&mut self, now: Instant) {
         self.latest = self.latest.max(now);
     }
 
-    /// Returns the latest time passed to `pass_to`.
+    /// Returns the latest time passed to `advance_to`.
     pub const fn latest(&self) -> Instant {
         self.latest
     }
@@ -72,9 +72,9 @@ impl<W: Write> LineWriter<W> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRead {
     /// A complete line; its newline is removed.
-    Whole,
+    Complete,
     /// The end of the source: empty, or a last line without a newline.
-    Cut,
+    Truncated,
     /// More bytes than a line may have.
     TooLong,
 }
@@ -92,9 +92,9 @@ pub fn read_line(
     source.take(bytes_max as u64 + 1).read_until(b'\n', buffer)?;
     if buffer.last() == Some(&b'\n') {
         buffer.pop();
-        return Ok(LineRead::Whole);
+        return Ok(LineRead::Complete);
     }
-    Ok(if buffer.len() > bytes_max { LineRead::TooLong } else { LineRead::Cut })
+    Ok(if buffer.len() > bytes_max { LineRead::TooLong } else { LineRead::Truncated })
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     fn lines_come_back_and_what_is_no_line_is_told_apart() {
         let mut writer = LineWriter::new(Vec::new());
         for (now, text) in [(5, "one"), (3, "four"), (9, "")] {
-            writer.pass_to(Instant::from_nanos(now));
+            writer.advance_to(Instant::from_nanos(now));
             writer.put(|buffer| buffer.write_all(text.as_bytes())).unwrap();
         }
         assert_eq!((writer.latest(), writer.bytes()), (Instant::from_nanos(9), 10));
@@ -116,11 +116,11 @@ mod tests {
             let read = read_line(&mut source, &mut buffer, 4).unwrap();
             (read, String::from_utf8(buffer.clone()).unwrap())
         };
-        let whole = |text: &str| (LineRead::Whole, text.to_owned());
-        assert_eq!([next(), next(), next()], [whole("one"), whole("four"), whole("")]);
+        let complete = |text: &str| (LineRead::Complete, text.to_owned());
+        assert_eq!([next(), next(), next()], [complete("one"), complete("four"), complete("")]);
         assert_eq!(next(), (LineRead::TooLong, "toolo".to_owned()));
-        assert_eq!(next(), whole("ng"));
-        assert_eq!(next(), (LineRead::Cut, "cut".to_owned()));
-        assert_eq!(next(), (LineRead::Cut, String::new()));
+        assert_eq!(next(), complete("ng"));
+        assert_eq!(next(), (LineRead::Truncated, "cut".to_owned()));
+        assert_eq!(next(), (LineRead::Truncated, String::new()));
     }
 }

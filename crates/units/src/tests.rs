@@ -3,7 +3,7 @@
 use expect_test::expect;
 use proptest::prelude::*;
 
-use crate::{ByteCount, Duration, Kin, Ratio, Seed, error_chain};
+use crate::{AffinityGroup, ByteCount, Duration, Ratio, Seed, error_chain};
 
 #[test]
 fn byte_counts_print_the_largest_unit() {
@@ -83,14 +83,18 @@ proptest! {
 
 #[test]
 fn keys_of_one_folder_of_a_bucket_are_kin() {
-    let kin = |bucket, key| Kin::of_key(bucket, key);
-    assert_eq!(kin("films", "1998/a/1.mxf"), kin("films", "1998/a/2.mxf"));
-    assert_eq!(kin("films", "1"), kin("films", "2"));
+    let affinity = |bucket, key| AffinityGroup::of_key(bucket, key);
+    assert_eq!(affinity("films", "1998/a/1.mxf"), affinity("films", "1998/a/2.mxf"));
+    assert_eq!(affinity("films", "1"), affinity("films", "2"));
     let others = [("films", "1998/b/1.mxf"), ("tapes", "1998/a/1.mxf"), ("films", "1998/a")];
     for (bucket, key) in others {
-        assert_ne!(kin(bucket, key), kin("films", "1998/a/1.mxf"), "{bucket} {key}");
+        assert_ne!(affinity(bucket, key), affinity("films", "1998/a/1.mxf"), "{bucket} {key}");
     }
-    assert_ne!(kin("ab", "c/1"), kin("abc", "1"), "a name and a folder are not run together");
+    assert_ne!(
+        affinity("ab", "c/1"),
+        affinity("abc", "1"),
+        "a name and a folder are not run together"
+    );
 }
 
 #[test]

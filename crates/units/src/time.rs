@@ -43,7 +43,7 @@ impl std::ops::Add<Duration> for Instant {
 
 /// The deadline of a request, carried along so that queues can be ordered by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Due(pub UnixTime);
+pub struct Deadline(pub UnixTime);
 
 /// Marks a read that verifies the reader's own write. Nobody waits for its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,8 +99,8 @@ impl Duration {
         // Rounded by hand: without a CPU instruction for it, `round` is a library call. The
         // difference is exact, because above 2^53 every float is whole.
         #[expect(clippy::cast_precision_loss, reason = "a whole part is a float itself")]
-        let half_or_more = ns - whole as f64 >= 0.5;
-        Self(whole.saturating_add(u64::from(half_or_more)))
+        let rounds_up = ns - whole as f64 >= 0.5;
+        Self(whole.saturating_add(u64::from(rounds_up)))
     }
 
     /// Returns whole nanoseconds.

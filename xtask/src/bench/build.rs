@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
 
-use super::{Bench, Measured, empty};
+use super::{Bench, Measurement, empty};
 use crate::shell;
 
 /// The file of one of the program's commands.
@@ -23,13 +23,13 @@ const ARCHIVE_FILE: &str = "crates/archive/src/directory.rs";
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The cost of a build.
-struct Took {
+struct BuildTime {
     processor_s: f64,
     clock_s: f64,
 }
 
 /// Measures a clean build of the program of `cargo xtask serve`, and rebuilds after changes.
-pub(super) fn build(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn build(bench: &Bench) -> Result<Vec<Measurement>> {
     shell::run(shell::cargo().arg("fetch"))?;
     let folder = bench.folder.join("build");
     empty(&folder)?;
@@ -53,7 +53,7 @@ pub(super) fn build(bench: &Bench) -> Result<Vec<Measured>> {
     touch(ARCHIVE_FILE)?;
     let tested = tests()?;
     std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {folder:?}"))?;
-    let row = |row, value, unit, target, input: &str| Measured {
+    let row = |row, value, unit, target, input: &str| Measurement {
         row,
         ours: vec![value],
         peer: None,
@@ -74,22 +74,22 @@ pub(super) fn build(bench: &Bench) -> Result<Vec<Measured>> {
     ])
 }
 
-fn timed(command: &mut Command) -> Result<Took> {
+fn timed(command: &mut Command) -> Result<BuildTime> {
     let (before, begin) = (children_s()?, Instant::now());
     shell::run(command)?;
     let clock_s = begin.elapsed().as_secs_f64();
-    Ok(Took { processor_s: children_s()? - before, clock_s })
+    Ok(BuildTime { processor_s: children_s()? - before, clock_s })
 }
 
 /// Returns the CPU seconds of all child processes that have ended.
 fn children_s() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").context("processor times are /proc's")?;
-    of_children(&text).context("/proc/self/stat has no processor times")
+    child_cpu_seconds(&text).context("/proc/self/stat has no processor times")
 }
 
 /// Parses fields 16 and 17 of `/proc/self/stat`, in seconds; the second field is a name in
 /// brackets, which may contain anything.
-fn of_children(stat: &str) -> Option<f64> {
+fn child_cpu_seconds(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
     let mut next = || fields.next()?.parse::<f64>().ok();
     Some((next()? + next()?) / TICKS_PER_SECOND)
@@ -115,13 +115,13 @@ fn stripped_size(target: &Path) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::of_children;
+    use super::child_cpu_seconds;
 
     #[test]
     fn times_of_children_are_two_fields_after_the_name() {
         let stat = "12 (a b) c) S 1 2 3 4 5 6 7 8 9 10 1100 1200 1250 50 20 0 1 0 99 0";
-        assert_eq!(of_children(stat), Some(13.0));
-        assert_eq!(of_children("12 (a) S 1 2"), None);
-        assert_eq!(of_children(""), None);
+        assert_eq!(child_cpu_seconds(stat), Some(13.0));
+        assert_eq!(child_cpu_seconds("12 (a) S 1 2"), None);
+        assert_eq!(child_cpu_seconds(""), None);
     }
 }

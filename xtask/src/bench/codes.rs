@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use super::{Bench, Measured};
+use super::{Bench, Measurement};
 use crate::shell;
 
 /// Rounds in which every program runs once.
@@ -114,7 +114,7 @@ struct Runs {
 type Speeds = BTreeMap<String, Runs>;
 
 /// Measures every shape with every program.
-pub(super) fn codes(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn codes(bench: &Bench) -> Result<Vec<Measurement>> {
     let ours = example("bench_erasure")?;
     let mut peers = Vec::new();
     for (name, built) in [("klauspost/reedsolomon", klauspost(bench)), ("ISA-L", isal(bench))] {
@@ -154,7 +154,7 @@ fn measured(
     ours: &Speeds,
     peers: &Speeds,
     of: fn(&Runs) -> &Vec<f64>,
-) -> Measured {
+) -> Measurement {
     let best = |speeds: &Speeds| {
         let medians = speeds.iter().map(|(mode, runs)| (mode.clone(), of(runs).clone()));
         medians.max_by(|a, b| super::median(a.1.clone()).total_cmp(&super::median(b.1.clone())))
@@ -162,7 +162,7 @@ fn measured(
     let (mode, runs) = best(ours).unwrap_or_default();
     let peer = best(peers).map(|(mode, runs)| (peer_name(&mode), runs));
     let input = format!("{argument}, {mode}, one thread, GB/s of information, {ROUNDS} rounds");
-    Measured { row, ours: runs, peer, unit: "GB/s", target, input }
+    Measurement { row, ours: runs, peer, unit: "GB/s", target, input }
 }
 
 /// Returns the peer's name as a static string.
@@ -219,19 +219,20 @@ fn isal(bench: &Bench) -> Result<Program> {
 
 /// A line of the example that compares signatures.
 #[derive(Debug, Deserialize)]
-struct Compared {
+struct SignatureSpeed {
     place: String,
     ours: f64,
     crc: f64,
 }
 
 /// Compares signatures with the fastest 64-bit CRC.
-pub(super) fn signature(_: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn signature(_: &Bench) -> Result<Vec<Measurement>> {
     let path = example("bench_signature")?;
     let mut places: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for _ in 0..ROUNDS {
         for line in shell::read(shell::program(&path).arg("--json"))?.lines() {
-            let line: Compared = serde_json::from_str(line).context("a line of the example")?;
+            let line: SignatureSpeed =
+                serde_json::from_str(line).context("a line of the example")?;
             let (ours, crc) = places.entry(line.place).or_default();
             ours.push(line.ours);
             crc.push(line.crc);
@@ -240,7 +241,7 @@ pub(super) fn signature(_: &Bench) -> Result<Vec<Measured>> {
     ensure!(places.len() == 2, "the example measures in cache and from memory");
     Ok(places
         .into_iter()
-        .map(|(place, (ours, crc))| Measured {
+        .map(|(place, (ours, crc))| Measurement {
             row: if place == "in cache" { "100 KiB in cache" } else { "100 KiB from memory" },
             target: if place == "in cache" { "1.5 x" } else { "0.95 x" },
             ours,
@@ -269,7 +270,7 @@ enum Peak {
 }
 
 /// Measures this processor's peak performance: the rooflines of docs/codes.
-pub(super) fn roofline(_: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn roofline(_: &Bench) -> Result<Vec<Measurement>> {
     let path = example("roofline")?;
     let (mut rates, mut under) = (vec![Vec::new(); PEAKS.len()], String::new());
     for _ in 0..ROUNDS {
@@ -291,7 +292,7 @@ pub(super) fn roofline(_: &Bench) -> Result<Vec<Measured>> {
         .map(|((_, _, row), ours)| {
             ensure!(ours.len() == ROUNDS, "the example has no {row}");
             let input = format!("{under}, one thread, {ROUNDS} rounds");
-            Ok(Measured { row, ours, peer: None, unit: "GB/s", target: "none", input })
+            Ok(Measurement { row, ours, peer: None, unit: "GB/s", target: "none", input })
         })
         .collect()
 }
@@ -307,7 +308,7 @@ const LDPC: [(&str, usize, &str, &str, &str); 5] = [
 
 /// Measures encoding and decoding of LDPC codes. AFF3CT, the peer, is in no package registry, so
 /// nothing can alternate with ours.
-pub(super) fn ldpc(_: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn ldpc(_: &Bench) -> Result<Vec<Measurement>> {
     eprintln!("skipped: peer AFF3CT: it is in no package registry; build it by hand to compare");
     let path = example("ldpc_speed")?;
     let mut runs: Vec<Vec<f64>> = vec![Vec::new(); LDPC.len()];
@@ -331,7 +332,7 @@ pub(super) fn ldpc(_: &Bench) -> Result<Vec<Measured>> {
         .map(|((code, _, row, unit, target), ours)| {
             ensure!(ours.len() == ROUNDS, "ldpc_speed has no row for {code}");
             let input = format!("{code}, 3 bits a voxel, one thread, {ROUNDS} rounds");
-            Ok(Measured { row, ours, peer: None, unit, target, input })
+            Ok(Measurement { row, ours, peer: None, unit, target, input })
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use super::OTHER_BUILD;
 
 /// The fields of a recorded row that are shown.
 #[derive(Clone, Debug, Deserialize)]
-struct Recorded {
+struct RecordedRow {
     bench: String,
     row: String,
     ours: f64,
@@ -28,10 +28,10 @@ struct Recorded {
 /// # Errors
 /// When a line is not a row.
 pub(super) fn compare(history: &str) -> Result<String> {
-    let mut newest: BTreeMap<(String, String), BTreeMap<String, Recorded>> = BTreeMap::new();
+    let mut newest: BTreeMap<(String, String), BTreeMap<String, RecordedRow>> = BTreeMap::new();
     let (mut order, mut machines) = (Vec::new(), BTreeSet::new());
     for (number, line) in (1..).zip(history.lines()) {
-        let row: Recorded = serde_json::from_str(line)
+        let row: RecordedRow = serde_json::from_str(line)
             .with_context(|| format!("line {number} of the history is no row"))?;
         if row.peer_name.as_deref() == Some(OTHER_BUILD) {
             continue;
@@ -63,8 +63,8 @@ pub(super) fn compare(history: &str) -> Result<String> {
     Ok(text)
 }
 
-fn shown(row: &Recorded) -> String {
-    let Recorded { ours, unit, machine, commit, .. } = row;
+fn shown(row: &RecordedRow) -> String {
+    let RecordedRow { ours, unit, machine, commit, .. } = row;
     let against = match (row.ratio, &row.peer_name) {
         (Some(ratio), Some(peer)) => format!(", {ratio:.2} x {peer}"),
         _ => String::new(),

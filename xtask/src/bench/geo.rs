@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Bench, Measured};
+use super::{Bench, Measurement};
 use crate::shell;
 
 /// Rounds of coding.
@@ -22,7 +22,7 @@ const SMALL: [&str; 2] = ["2000", "64"];
 const LARGE: [&str; 2] = ["256", "5"];
 
 /// Runs all measurements.
-pub(super) fn geo(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn geo(bench: &Bench) -> Result<Vec<Measurement>> {
     let mut command = shell::cargo();
     let words =
         ["build", "--release", "--package", "fulgurite-geo-store", "--example", "geo_speed"];
@@ -39,11 +39,11 @@ fn lines(program: &Path, words: &[&str], urls: &[String]) -> Result<Vec<Value>> 
     text.lines().map(|line| serde_json::from_str(line).context("geo_speed says nonsense")).collect()
 }
 
-fn of(lines: &[Value], name: &str) -> Vec<f64> {
+fn values(lines: &[Value], name: &str) -> Vec<f64> {
     lines.iter().filter_map(|line| line[name].as_f64()).collect()
 }
 
-fn coding(ours: &Path) -> Result<Vec<Measured>> {
+fn coding(ours: &Path) -> Result<Vec<Measurement>> {
     const ROWS: [[&str; 2]; 4] = [
         ["4 MiB encoded, 2+1", "4 MiB decoded with a lost one, 2+1"],
         ["4 MiB encoded, 4+1", "4 MiB decoded with a lost one, 4+1"],
@@ -57,7 +57,7 @@ fn coding(ours: &Path) -> Result<Vec<Measured>> {
         {
             let input = format!("one thread, copies included, median of {ROUNDS}");
             let ours = vec![line[name].as_f64().with_context(|| format!("no {name}"))?];
-            rows.push(Measured { row, ours, peer: None, unit: "ms", target, input });
+            rows.push(Measurement { row, ours, peer: None, unit: "ms", target, input });
         }
     }
     Ok(rows)
@@ -69,25 +69,25 @@ fn sites(folder: &Path, name: &str) -> Vec<String> {
     (0..3).map(site).collect()
 }
 
-fn small(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn small(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let [count, at_once] = SMALL;
     let found = lines(ours, &["small", count, at_once], &sites(folder, "small"))?;
     let input = format!(
         "{count} objects of 1 KiB, {at_once} at once, in three directories on one disk; beside the \
          calls that a put makes, alone: the nearest row read, three rows written twice; in turn"
     );
-    let peer = Some(("bare conditional writes", of(&found, "bare_per_s")));
+    let peer = Some(("bare conditional writes", values(&found, "bare_per_s")));
     let (row, unit, target) = ("small puts", "a second", ">= 0.8 x");
-    Ok(vec![Measured { row, ours: of(&found, "puts_per_s"), peer, unit, target, input }])
+    Ok(vec![Measurement { row, ours: values(&found, "puts_per_s"), peer, unit, target, input }])
 }
 
-fn large(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn large(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let [mib, rounds] = LARGE;
     let found = lines(ours, &["large", mib, rounds], &sites(folder, "large"))?;
     let input = format!("{mib} MiB over three directories on one disk, 2+1, {rounds} rounds");
     let size = mib.parse::<f64>()? * f64::from(1_u32 << 20);
-    let stored = of(&found, "stored").into_iter().map(|stored| stored / size).collect();
-    let one = |row, ours, unit, target| Measured {
+    let stored = values(&found, "stored").into_iter().map(|stored| stored / size).collect();
+    let one = |row, ours, unit, target| Measurement {
         row,
         ours,
         peer: None,
@@ -96,8 +96,8 @@ fn large(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
         input: input.clone(),
     };
     Ok(vec![
-        one("large put", of(&found, "put_mib_s"), "MiB/s", "none"),
-        one("large get", of(&found, "get_mib_s"), "MiB/s", "none"),
+        one("large put", values(&found, "put_mib_s"), "MiB/s", "none"),
+        one("large get", values(&found, "get_mib_s"), "MiB/s", "none"),
         one("stored bytes of fragments", stored, "x", "<= 1.51"),
     ])
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Bench, Measured};
+use super::{Bench, Measurement};
 use crate::shell;
 
 /// Rounds; a row is their median.
@@ -86,7 +86,7 @@ const NEAR: Setting = Setting {
 };
 
 /// Runs all measurements.
-pub(super) fn geo_wan(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn geo_wan(bench: &Bench) -> Result<Vec<Measurement>> {
     let ours = built()?;
     let may = lines(&ours, &["may"])?;
     if let [may, ..] = &*may
@@ -108,8 +108,8 @@ pub(super) fn geo_wan(bench: &Bench) -> Result<Vec<Measured>> {
             rows.extend(rough(line, names, &setting)?);
         }
     }
-    rows.extend(down(&measure(&ours, bench, "down", (&FAR, ROUNDS))?)?);
-    rows.extend(met(&measure(&ours, bench, "met", (&NEAR, MET_ROUNDS))?)?);
+    rows.extend(with_site_down(&measure(&ours, bench, "down", (&FAR, ROUNDS))?)?);
+    rows.extend(with_conflicts(&measure(&ours, bench, "met", (&NEAR, MET_ROUNDS))?)?);
     Ok(rows)
 }
 
@@ -152,13 +152,13 @@ fn row(
     peer: Option<(&'static str, f64)>,
     (unit, target): (&'static str, &'static str),
     input: &str,
-) -> Measured {
+) -> Measurement {
     let (peer, input) = (peer.map(|(name, value)| (name, vec![value])), input.to_owned());
-    Measured { row, ours: vec![ours], peer, unit, target, input }
+    Measurement { row, ours: vec![ours], peer, unit, target, input }
 }
 
 /// Returns the rows of puts and gets at a site.
-fn from_site(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>> {
+fn from_site(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measurement>> {
     let input = format!(
         "{}, emulated; 2+1, nodes over directories, connections warm, median of {ROUNDS}",
         setting.words
@@ -184,7 +184,7 @@ fn from_site(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measur
 
 /// Returns the rows of puts and gets at a site over rough links, compared with the bytes alone over
 /// the same links.
-fn rough(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>> {
+fn rough(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measurement>> {
     let [jitter, loss] = ROUGH;
     let input = format!(
         "{}, emulated, each packet up to {jitter} of its way later and {loss} of all lost; 2+1, \
@@ -204,7 +204,7 @@ fn rough(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measured>>
 }
 
 /// Returns the rows with the farthest site cut off.
-fn down(found: &[Value]) -> Result<Vec<Measured>> {
+fn with_site_down(found: &[Value]) -> Result<Vec<Measurement>> {
     let line = found.first().context("geo_wan says nothing")?;
     let input = format!(
         "{}, emulated; from 1, 3 is cut off and known to be; median of {ROUNDS}",
@@ -221,7 +221,7 @@ fn down(found: &[Value]) -> Result<Vec<Measured>> {
 }
 
 /// Returns the row of puts with few conflicts.
-fn met(found: &[Value]) -> Result<Vec<Measured>> {
+fn with_conflicts(found: &[Value]) -> Result<Vec<Measurement>> {
     let line = found.first().context("geo_wan says nothing")?;
     let input = format!(
         "{}, emulated; of every 200 puts one meets another's of the same object, beside as many \

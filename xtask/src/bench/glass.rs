@@ -13,7 +13,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::{Bench, Measured};
+use super::{Bench, Measurement};
 use crate::shell;
 
 /// Whether the measured decoder is built with tract.
@@ -88,7 +88,7 @@ const NETWORKS: [Network; 4] = [
 ];
 
 /// Runs all measurements.
-pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn glass(_: &Bench) -> Result<Vec<Measurement>> {
     let ours = Example { path: example()?, library: library() };
     let has_library = ours.library.is_some();
     if !has_library {
@@ -118,7 +118,7 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
         let peer = network.peer.filter(|_| has_library);
         let peer = peer.map(|peer| (NETWORKS[peer].name, runs[peer].clone()));
         let (ours, unit) = (runs[at].clone(), "M voxels/s");
-        rows.push(Measured {
+        rows.push(Measurement {
             row,
             ours,
             peer,
@@ -143,7 +143,7 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
         let peer = peer.map(|peer| (NETWORKS[peer].name, reads[peer].networks.clone()));
         let input = input("registered images of sectors of 100 KiB to logits, tiles and all");
         let unit = "M voxels/s";
-        rows.push(Measured { row, ours: reads[at].networks.clone(), peer, unit, target, input });
+        rows.push(Measurement { row, ours: reads[at].networks.clone(), peer, unit, target, input });
     }
     for (_, network) in networks() {
         rows.push(ladder(&ours, network)?);
@@ -152,7 +152,7 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
 }
 
 /// Measures everything that needs no network.
-fn plain(ours: &Example) -> Result<Vec<Measured>> {
+fn plain(ours: &Example) -> Result<Vec<Measurement>> {
     const MILLIONS: &str = "M voxels/s";
     /// Row name; argument, counter and timer of the example; unit; target; description.
     type Plain = (&'static str, [&'static str; 3], &'static str, &'static str, &'static str);
@@ -208,13 +208,13 @@ fn plain(ours: &Example) -> Result<Vec<Measured>> {
         }
     }
     let measured = ROWS.into_iter().zip(runs).map(|((row, _, unit, target, what), ours)| {
-        Measured { row, ours, peer: None, unit, target, input: input(what) }
+        Measurement { row, ours, peer: None, unit, target, input: input(what) }
     });
     Ok(measured.collect())
 }
 
 /// Measures two concurrent processes: the sum of their speeds over the speed of one alone.
-fn pair(ours: &Example, network: &Network) -> Result<Measured> {
+fn pair(ours: &Example, network: &Network) -> Result<Measurement> {
     let words = ["learned", network.engine, network.model];
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
@@ -234,7 +234,7 @@ fn pair(ours: &Example, network: &Network) -> Result<Measured> {
     }
     let (row, target) = network.pair;
     let input = format!("{}: by the processor time of each", input(network.name));
-    Ok(Measured { row, ours: ratios, peer: None, unit: "x", target, input })
+    Ok(Measurement { row, ours: ratios, peer: None, unit: "x", target, input })
 }
 
 /// Measurements of whole analog reads of sectors, and the network's share of them.
@@ -257,19 +257,19 @@ impl Read {
         Ok(())
     }
 
-    fn measured(&self, network: &Network) -> Measured {
+    fn measured(&self, network: &Network) -> Measurement {
         let (row, target) = network.read;
         let input = format!(
             "{}: images of 100 KiB sectors to checked bytes; inference {:.1} %",
             input(network.name),
             super::median(self.shares.clone())
         );
-        Measured { row, ours: self.rates.clone(), peer: None, unit: "MB/s", target, input }
+        Measurement { row, ours: self.rates.clone(), peer: None, unit: "MB/s", target, input }
     }
 }
 
 /// Measures reads as an archive does them: the linear decoder first, the network where that fails.
-fn ladder(ours: &Example, network: &Network) -> Result<Measured> {
+fn ladder(ours: &Example, network: &Network) -> Result<Measurement> {
     let mut rates = Vec::new();
     let mut counts = [0.0; 3];
     for _ in 0..ROUNDS {
@@ -287,7 +287,7 @@ fn ladder(ours: &Example, network: &Network) -> Result<Measured> {
         input(network.name),
         decodes - sectors
     );
-    Ok(Measured {
+    Ok(Measurement {
         row: network.ladder,
         ours: rates,
         peer: None,

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::server::Server;
-use super::{Bench, Measured, REPEATS, client, megabytes_per_second, peer};
+use super::{Bench, Measurement, REPEATS, client, megabytes_per_second, peer};
 
 const LARGE_BYTES: usize = 64 << 20;
 const LARGE_COUNT: usize = 16;
@@ -13,9 +13,9 @@ const SMALL_COUNT: usize = 10_000;
 const SMALL_CONNECTIONS: usize = 32;
 
 /// Measures objects of 64 MiB.
-pub(super) fn large(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn large(bench: &Bench) -> Result<Vec<Measurement>> {
     let rate = |took| megabytes_per_second((LARGE_BYTES * LARGE_COUNT) as u64, took);
-    Ok(vec![Measured {
+    Ok(vec![Measurement {
         row: "64 MiB objects",
         unit: "MB/s",
         target: ">= 250",
@@ -25,10 +25,10 @@ pub(super) fn large(bench: &Bench) -> Result<Vec<Measured>> {
 }
 
 /// Measures objects of 4 KiB.
-pub(super) fn small(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn small(bench: &Bench) -> Result<Vec<Measurement>> {
     #[expect(clippy::cast_precision_loss, reason = "ten thousand is exact")]
     let rate = |took: std::time::Duration| SMALL_COUNT as f64 / took.as_secs_f64();
-    Ok(vec![Measured {
+    Ok(vec![Measurement {
         row: "4 KiB objects",
         unit: "objects/s",
         target: ">= 2,000",
@@ -43,7 +43,7 @@ fn measure(
     count: usize,
     connections: usize,
     rate: &dyn Fn(std::time::Duration) -> f64,
-) -> Result<Measured> {
+) -> Result<Measurement> {
     let noise = client::noise(bytes);
     let bodies = vec![noise.as_slice(); count];
     let (mut ours, mut peers) = (Vec::new(), Vec::new());
@@ -60,7 +60,7 @@ fn measure(
         let folder = bench.folder.join("peer");
         peers.push(rate(peer::write_files(&folder, connections, &bodies)?));
     }
-    Ok(Measured {
+    Ok(Measurement {
         row: "",
         ours,
         peer: Some((peer::WRITE_FILES, peers)),

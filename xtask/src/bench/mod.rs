@@ -65,7 +65,7 @@ struct Row {
 }
 
 /// The result of a benchmark; the rest of a row is common to all.
-struct Measured {
+struct Measurement {
     row: &'static str,
     ours: Vec<f64>,
     peer: Option<(&'static str, Vec<f64>)>,
@@ -88,7 +88,7 @@ struct Bench {
 }
 
 /// A benchmark: its name, and its function.
-type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
+type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measurement>>);
 
 const BENCHES: [Entry; 19] = [
     ("build", build::build),
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let needs_server = name.is_none_or(|name| !OWN_BUILDS.contains(&name));
     let bench = Bench { objects, ..prepare(needs_server)? };
-    let other = against.map(|folder| bench.of(Path::new(folder))).transpose()?;
+    let other = against.map(|folder| bench.with_release(Path::new(folder))).transpose()?;
     if other.is_some() && (!needs_server || name.is_none()) {
         bail!("--against is for one benchmark of the server: not {}", OWN_BUILDS.join(", "));
     }
@@ -186,7 +186,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 impl Bench {
     /// Returns a copy that uses the programs of another release build.
-    fn of(&self, release: &Path) -> Result<Self> {
+    fn with_release(&self, release: &Path) -> Result<Self> {
         // An absolute path, because the server starts in another directory.
         let release = release.canonicalize().with_context(|| format!("no build {release:?}"))?;
         let binary = release.join("fulgurite");
@@ -199,7 +199,7 @@ impl Bench {
 }
 
 /// Runs a benchmark in an empty folder.
-fn fresh(bench: &Bench, work: fn(&Bench) -> Result<Vec<Measured>>) -> Result<Vec<Measured>> {
+fn fresh(bench: &Bench, work: fn(&Bench) -> Result<Vec<Measurement>>) -> Result<Vec<Measurement>> {
     empty(&bench.folder)?;
     work(bench)
 }
@@ -209,23 +209,23 @@ fn fresh(bench: &Bench, work: fn(&Bench) -> Result<Vec<Measured>>) -> Result<Vec
 fn alternating(
     bench: &Bench,
     other: &Bench,
-    work: fn(&Bench) -> Result<Vec<Measured>>,
-) -> Result<Vec<Measured>> {
+    work: fn(&Bench) -> Result<Vec<Measurement>>,
+) -> Result<Vec<Measurement>> {
     let mut all = Vec::new();
     for round in 1..=REPEATS {
         eprintln!("round {round} of {REPEATS}");
-        let (ours, theirs) = (fresh(bench, work)?, fresh(other, work)?);
+        let (ours, peer_runs) = (fresh(bench, work)?, fresh(other, work)?);
         if all.is_empty() {
-            all = ours.iter().map(Measured::without_runs).collect();
+            all = ours.iter().map(Measurement::without_runs).collect();
         }
-        for (row, (ours, theirs)) in all.iter_mut().zip(ours.into_iter().zip(theirs)) {
-            row.add(ours.ours, theirs.ours);
+        for (row, (ours, peer_runs)) in all.iter_mut().zip(ours.into_iter().zip(peer_runs)) {
+            row.add(ours.ours, peer_runs.ours);
         }
     }
     Ok(all)
 }
 
-impl Measured {
+impl Measurement {
     /// Returns a copy without runs.
     fn without_runs(&self) -> Self {
         let Self { row, unit, target, ref input, .. } = *self;
@@ -233,10 +233,10 @@ impl Measured {
         Self { row, ours: Vec::new(), peer, unit, target, input: input.clone() }
     }
 
-    fn add(&mut self, ours: Vec<f64>, theirs: Vec<f64>) {
+    fn add(&mut self, ours: Vec<f64>, peer_runs: Vec<f64>) {
         self.ours.extend(ours);
         if let Some((_, runs)) = &mut self.peer {
-            runs.extend(theirs);
+            runs.extend(peer_runs);
         }
     }
 }
@@ -264,7 +264,7 @@ fn prepare(needs_server: bool) -> Result<Bench> {
     })
 }
 
-fn finish(bench: &'static str, measured: Measured, machine: &str, commit: &str) -> Row {
+fn finish(bench: &'static str, measured: Measurement, machine: &str, commit: &str) -> Row {
     let ours = median(measured.ours);
     let (peer_name, peer) = measured.peer.map(|(name, runs)| (name, median(runs))).unzip();
     Row {
@@ -398,7 +398,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::{
-        Bench, Measured, OTHER_BUILD, alternating, caches, check_load, finish, instructions,
+        Bench, Measurement, OTHER_BUILD, alternating, caches, check_load, finish, instructions,
         median, megabytes_per_second,
     };
 
@@ -447,13 +447,13 @@ mod tests {
         let work = |bench: &Bench| {
             let ours = vec![if bench.binary.ends_with("new") { 3.0 } else { 2.0 }];
             let (row, unit, target) = ("row", "MB/s", "none");
-            Ok(vec![Measured { row, ours, peer: None, unit, target, input: String::new() }])
+            Ok(vec![Measurement { row, ours, peer: None, unit, target, input: String::new() }])
         };
         let rows = alternating(&bench("new"), &bench("old"), work).unwrap();
         let row = finish("seal", rows.into_iter().next().unwrap(), "machine", "commit");
         assert_eq!((row.ours, row.peer, row.ratio), (3.0, Some(2.0), Some(1.5)));
         assert_eq!(row.peer_name, Some(OTHER_BUILD));
-        let missing = bench("new").of(folder.path()).unwrap_err();
+        let missing = bench("new").with_release(folder.path()).unwrap_err();
         assert!(missing.to_string().contains("build with cargo"), "{missing}");
     }
 

@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 
 use super::client::{Connection, noise, send_all};
 use super::server::Server;
-use super::{Bench, Measured, REPEATS, megabytes_per_second, peer};
+use super::{Bench, Measurement, REPEATS, megabytes_per_second, peer};
 
 const OBJECT_BYTES: usize = 64 << 20;
 /// Fills three sets of 16 demo platters of 16 MiB and most of a fourth.
@@ -29,7 +29,7 @@ const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
 const RESTORE_POLL: Duration = Duration::from_millis(10);
 
 /// Measures a seal: plan, encode, write the sets with their redundancy, read back, release.
-pub(super) fn seal(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn seal(bench: &Bench) -> Result<Vec<Measurement>> {
     let (from, to) = peer_file(bench)?;
     let server = Server::start_with_bucket(bench, &bench.folder.join("data"))?;
     let (mut ours, mut peers) = (Vec::new(), Vec::new());
@@ -39,7 +39,7 @@ pub(super) fn seal(bench: &Bench) -> Result<Vec<Measured>> {
         let took = peer::copy_and_check(&from, &to)?;
         peers.push(megabytes_per_second(TOTAL_BYTES, took));
     }
-    Ok(vec![Measured {
+    Ok(vec![Measurement {
         row: "user data",
         ours,
         peer: Some((peer::COPY_AND_CHECK, peers)),
@@ -51,7 +51,7 @@ pub(super) fn seal(bench: &Bench) -> Result<Vec<Measured>> {
 
 /// Measures the time from the first restore request until every copy can be read; mechanical delays
 /// are off.
-pub(super) fn restore(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn restore(bench: &Bench) -> Result<Vec<Measurement>> {
     let (from, to) = peer_file(bench)?;
     let server = Server::start_with_bucket(bench, &bench.folder.join("data"))?;
     let (mut ours, mut peers) = (Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ pub(super) fn restore(bench: &Bench) -> Result<Vec<Measured>> {
         ours.push(megabytes_per_second(TOTAL_BYTES, restore_all(&server, repeat)?));
         peers.push(megabytes_per_second(TOTAL_BYTES, peer::copy(&from, &to)?));
     }
-    Ok(vec![Measured {
+    Ok(vec![Measurement {
         row: "user data",
         ours,
         peer: Some((peer::COPY, peers)),
@@ -72,7 +72,7 @@ pub(super) fn restore(bench: &Bench) -> Result<Vec<Measured>> {
 }
 
 /// Measures the server's peak memory while it ingests, seals and restores everything.
-pub(super) fn memory(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn memory(bench: &Bench) -> Result<Vec<Measurement>> {
     let server = Server::start_with_bucket(bench, &bench.folder.join("data"))?;
     put(&server, 0)?;
     let body = noise(SMALL_BYTES);
@@ -83,7 +83,7 @@ pub(super) fn memory(bench: &Bench) -> Result<Vec<Measured>> {
     send_all(server.address, SMALL_CONNECTIONS, &requests, 200)?;
     server.seal()?;
     restore_all(&server, 0)?;
-    Ok(vec![Measured {
+    Ok(vec![Measurement {
         row: "peak resident",
         ours: vec![server.memory_mib_max()?],
         peer: None,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Bench, Measured};
+use super::{Bench, Measurement};
 use crate::shell;
 
 /// Rounds for a blob and plain files.
@@ -23,7 +23,7 @@ const MIB: &str = "1024";
 const OBJECTS: [u32; 2] = [100_000, 1_000_000];
 
 /// Runs all measurements.
-pub(super) fn rack(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn rack(bench: &Bench) -> Result<Vec<Measurement>> {
     let [bytes, events, twin] = [
         example("fulgurite-stacks", "rack_speed")?,
         example("fulgurite-rack", "events")?,
@@ -46,7 +46,7 @@ pub(super) fn rack(bench: &Bench) -> Result<Vec<Measured>> {
 }
 
 /// Measures the CPU's work for a blob.
-fn coding(ours: &Path) -> Result<Vec<Measured>> {
+fn coding(ours: &Path) -> Result<Vec<Measurement>> {
     /// Names of the figure and of its row, target, and description.
     const ROWS: [[&str; 4]; 4] = [
         ["encode_cold", "15+3 encode", ">= 5", "from memory, GB/s of information"],
@@ -69,7 +69,7 @@ fn coding(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures a blob put and got, compared with plain files.
-fn blobs(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn blobs(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     /// Row, target, our figure, the peer's figure, the peer's name, and description.
     const ROWS: [[&str; 6]; 5] = [
         ["put", ">= 0.85 x", "put", "write", "18 plain files, synced", "read back and told"],
@@ -99,13 +99,13 @@ fn blobs(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
             processor(peer)?
         );
         let (ours, peer) = (rates(own)?, Some((peer_name, rates(peer)?)));
-        rows.push(Measured { row, ours, peer, unit: "MB/s", target, input });
+        rows.push(Measurement { row, ours, peer, unit: "MB/s", target, input });
     }
     Ok(rows)
 }
 
 /// Measures the memory of a stream.
-fn memory(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn memory(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let folder = folder.display().to_string();
     let line = lines(ours, &["memory", &folder, MIB])?.pop().context("rack_speed says nothing")?;
     let mebibytes = |name| Ok::<_, anyhow::Error>(number(&line, name)? / f64::from(1 << 20));
@@ -123,7 +123,7 @@ fn memory(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures the bytes per object in the index, and lookups.
-fn index(ours: &Path, folder: &Path, count: u32) -> Result<Vec<Measured>> {
+fn index(ours: &Path, folder: &Path, count: u32) -> Result<Vec<Measurement>> {
     let text = count.to_string();
     let folder = folder.display().to_string();
     let line = lines(ours, &["index", &folder, &text])?.pop().context("rack_speed says nothing")?;
@@ -149,7 +149,7 @@ fn index(ours: &Path, folder: &Path, count: u32) -> Result<Vec<Measured>> {
 }
 
 /// Measures events a second of the controller, with a day of reads.
-fn controller(ours: &Path) -> Result<Vec<Measured>> {
+fn controller(ours: &Path) -> Result<Vec<Measurement>> {
     let mut runs = Vec::new();
     for _ in 0..ROUNDS {
         runs.push(lines(ours, &["--json"])?);
@@ -169,7 +169,7 @@ fn controller(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures the twin of the rack: a day, a year, and the paper.
-fn simulated(ours: &Path) -> Result<Vec<Measured>> {
+fn simulated(ours: &Path) -> Result<Vec<Measurement>> {
     /// The row, the row of its wall time, target, and arguments of the example.
     type Run<'a> = (&'static str, &'static str, &'static str, &'a [&'a str]);
     let folder = shell::root().join("experiments/pelican").display().to_string();
@@ -224,6 +224,6 @@ fn plain(
     unit: &'static str,
     target: &'static str,
     input: String,
-) -> Measured {
-    Measured { row, ours, peer: None, unit, target, input }
+) -> Measurement {
+    Measurement { row, ours, peer: None, unit, target, input }
 }

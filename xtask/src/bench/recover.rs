@@ -7,7 +7,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Bench, Measured, REPEATS};
+use super::{Bench, Measurement, REPEATS};
 use crate::shell;
 
 /// Objects, unless the command says how many.
@@ -23,7 +23,7 @@ const STEPS: [(&str, &str); 4] = [
 ];
 
 /// Recovers an archive with nothing but small staged objects.
-pub(super) fn recover(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn recover(bench: &Bench) -> Result<Vec<Measurement>> {
     let objects = bench.objects.unwrap_or(OBJECTS);
     let mut build = shell::cargo();
     build.args(["build", "--release", "--package", "fulgurite-archive"]);
@@ -35,9 +35,9 @@ pub(super) fn recover(bench: &Bench) -> Result<Vec<Measured>> {
     let output = shell::read(&mut program)?;
     let lines = output.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
     let input = format!("{objects} staged DEEP_ARCHIVE objects of {OBJECT_BYTES} B, no catalog");
-    let row = |row, unit, target, of: &dyn Fn(&Value) -> Result<f64>| -> Result<Measured> {
-        let ours = lines.iter().map(of).collect::<Result<Vec<_>>>()?;
-        Ok(Measured { row, ours, peer: None, unit, target, input: input.clone() })
+    let row = |row, unit, target, value: &dyn Fn(&Value) -> Result<f64>| -> Result<Measurement> {
+        let ours = lines.iter().map(value).collect::<Result<Vec<_>>>()?;
+        Ok(Measurement { row, ours, peer: None, unit, target, input: input.clone() })
     };
     let count = f64::from(objects);
     let mut rows = vec![

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::client::{self, ACCESS_KEY, Connection, Request, SECRET_KEY};
 use super::server::{BUCKET, Server, stop};
-use super::{Bench, Measured, megabytes_per_second};
+use super::{Bench, Measurement, megabytes_per_second};
 use crate::shell;
 
 /// How often each server is measured.
@@ -96,7 +96,7 @@ const KEYS: [(&str, &str); 4] = [
 ];
 
 /// Measures PUT and GET of small and large objects.
-pub(super) fn s3(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn s3(bench: &Bench) -> Result<Vec<Measurement>> {
     let peers: Vec<(&Peer, PathBuf)> = PEERS
         .iter()
         .filter_map(|peer| match peer.build() {
@@ -123,7 +123,7 @@ pub(super) fn s3(bench: &Bench) -> Result<Vec<Measured>> {
             super::empty(&data)?;
         }
     }
-    let (ours, theirs) = runs.split_first().context("we are measured")?;
+    let (ours, peer_runs) = runs.split_first().context("we are measured")?;
     let mut all = Vec::new();
     let rows = LOADS.iter().flat_map(|load| load.rows.map(|row| (load, row)));
     for (at, (load, (row, target))) in rows.enumerate() {
@@ -134,12 +134,12 @@ pub(super) fn s3(bench: &Bench) -> Result<Vec<Measured>> {
         );
         let measured = |peer, target| {
             let (ours, input) = (ours[at].clone(), input.clone());
-            Measured { row, ours, peer, unit, target, input }
+            Measurement { row, ours, peer, unit, target, input }
         };
         if peers.is_empty() {
             all.push(measured(None, target));
         }
-        for (number, ((peer, _), runs)) in peers.iter().zip(theirs).enumerate() {
+        for (number, ((peer, _), runs)) in peers.iter().zip(peer_runs).enumerate() {
             let target = if number == 0 { target } else { "none" };
             all.push(measured(Some((peer.name, runs[at].clone())), target));
         }

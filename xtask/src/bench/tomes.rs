@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Bench, Measured};
+use super::{Bench, Measurement};
 use crate::shell;
 
 /// Rounds of short measurements, and of those that alternate with plain files.
@@ -31,7 +31,7 @@ const TARGET_H: &str = "14,020 within 1 %";
 const PUTS: &str = "200";
 
 /// Runs all measurements.
-pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measurement>> {
     let core = example("fulgurite-tome", "core_speed")?;
     let codes = example("fulgurite-codes", "bench_erasure")?;
     let live = example("fulgurite-tomes", "tome_speed")?;
@@ -39,11 +39,11 @@ pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measured>> {
     let mut rows = coding(&core)?;
     rows.extend(parity(&codes)?);
     rows.extend(written(&live, &bench.folder)?);
-    rows.extend(rests(&live, &bench.folder)?);
+    rows.extend(with_delays(&live, &bench.folder)?);
     rows.extend(read(&live, &bench.folder)?);
     rows.extend(synced(&live, &bench.folder)?);
     rows.extend(checks(&core)?);
-    rows.extend(lives(&twin)?);
+    rows.extend(lifetimes(&twin)?);
     rows.push(year(&twin)?);
     match bench.objects {
         Some(count) => rows.extend(memory(&core, count)?),
@@ -57,7 +57,7 @@ pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measured>> {
 }
 
 /// Measures the CPU's work for a block.
-fn coding(ours: &Path) -> Result<Vec<Measured>> {
+fn coding(ours: &Path) -> Result<Vec<Measurement>> {
     /// Names of the figure and of its row, target, and description.
     const ROWS: [[&str; 4]; 8] = [
         ["signature_hot", "signature, in cache", ">= 5", "a block signed"],
@@ -85,7 +85,7 @@ fn coding(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures encoding all parity of a segment and of a group at once.
-fn parity(ours: &Path) -> Result<Vec<Measured>> {
+fn parity(ours: &Path) -> Result<Vec<Measurement>> {
     const ROWS: [[&str; 2]; 4] = [
         ["62+2:131072:2:hot", "62+2 encode, one stripe again and again"],
         ["62+2:131072:2:cold", "62+2 encode, from memory"],
@@ -108,7 +108,7 @@ fn parity(ours: &Path) -> Result<Vec<Measured>> {
 
 /// Measures objects put and protected, compared with plain files of the same number of written
 /// bytes.
-fn written(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn written(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let (rounds, folder) = (ROUNDS.to_string(), folder.display().to_string());
     let found = lines(ours, &["written", &folder, PUT_MIB, &rounds])?;
     let of =
@@ -134,7 +134,7 @@ fn written(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
     let what = "bytes of users by the clock, until every parity has folded them";
     let (row, target) = ("protected write, all that is written", ">= 0.5 x");
     Ok(vec![
-        Measured { row, ours: all, peer, unit, target, input: input.clone() },
+        Measurement { row, ours: all, peer, unit, target, input: input.clone() },
         plain("protected write, of users", user, unit, "none", format!("{what}; {input}")),
         plain("acknowledged write, of users", local, unit, "none", input.clone()),
         plain("write amplification", amplified, "x", "none", format!("counted by Linux; {input}")),
@@ -142,7 +142,7 @@ fn written(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures the same once in real time, with all delays.
-fn rests(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn with_delays(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let line = last(ours, &["rests", &folder.display().to_string(), PUT_MIB])?;
     let input = format!(
         "{PUT_MIB} MiB put at once, waits of the protocol included (a disk turns 2 s for nothing \
@@ -155,7 +155,7 @@ fn rests(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures objects got, compared with plain files.
-fn read(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn read(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let (rounds, folder) = (ROUNDS.to_string(), folder.display().to_string());
     let found = lines(ours, &["read", &folder, READ_MIB, &rounds])?;
     let bytes = READ_MIB.parse::<f64>()? * f64::from(1u32 << 20) / 1e6;
@@ -175,13 +175,13 @@ fn read(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
             super::median(of("plain", "_processor_s")?)
         );
         let (ours, peer) = (rates("get")?, Some(("16 plain files", rates("plain")?)));
-        rows.push(Measured { row, ours, peer, unit: "MB/s", target: ">= 0.9 x", input });
+        rows.push(Measurement { row, ours, peer, unit: "MB/s", target: ">= 0.9 x", input });
     }
     Ok(rows)
 }
 
 /// Measures how much an additional synced row would cost a put.
-fn synced(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
+fn synced(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let line = last(ours, &["rows", &folder.display().to_string(), PUTS])?;
     let input = |of: &str, most: f64| {
         format!("{of}, {PUTS} in turn with the other, one client, 9 of 10 within {most:.0} us")
@@ -201,7 +201,7 @@ fn synced(ours: &Path, folder: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures a check of a group by 16 tomes.
-fn checks(ours: &Path) -> Result<Vec<Measured>> {
+fn checks(ours: &Path) -> Result<Vec<Measurement>> {
     /// Rows for each number of damaged blocks: time and bytes.
     const ROWS: [[&str; 2]; 3] = [
         ["check, all agree", "check, all agree, exchanged"],
@@ -226,7 +226,7 @@ fn checks(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures the mean time to data loss of a group.
-fn lives(ours: &Path) -> Result<Vec<Measured>> {
+fn lifetimes(ours: &Path) -> Result<Vec<Measurement>> {
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
         found.push(last(ours, &["mttdl", CYCLES])?);
@@ -255,7 +255,7 @@ fn lives(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Simulates a year of 1,000 tomes.
-fn year(ours: &Path) -> Result<Measured> {
+fn year(ours: &Path) -> Result<Measurement> {
     let mut runs = Vec::new();
     let mut input = String::new();
     for _ in 0..ROUNDS {
@@ -274,7 +274,7 @@ fn year(ours: &Path) -> Result<Measured> {
 }
 
 /// Measures a tome's memory per block.
-fn memory(ours: &Path, blocks: u32) -> Result<Vec<Measured>> {
+fn memory(ours: &Path, blocks: u32) -> Result<Vec<Measurement>> {
     let line = last(ours, &["memory", &blocks.to_string()])?;
     let input = format!(
         "{blocks} blocks that were all written, in regions of 10^6, without names; resident; \
@@ -282,7 +282,7 @@ fn memory(ours: &Path, blocks: u32) -> Result<Vec<Measured>> {
         number(&line, "filled_s")?,
         number(&line, "started_s")?
     );
-    let row = |row, name| -> Result<Measured> {
+    let row = |row, name| -> Result<Measurement> {
         Ok(plain(row, vec![number(&line, name)?], "B", "<= 24", input.clone()))
     };
     Ok(vec![
@@ -320,6 +320,6 @@ fn plain(
     unit: &'static str,
     target: &'static str,
     input: String,
-) -> Measured {
-    Measured { row, ours, peer: None, unit, target, input }
+) -> Measurement {
+    Measurement { row, ours, peer: None, unit, target, input }
 }

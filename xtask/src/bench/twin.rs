@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Bench, Measured};
+use super::{Bench, Measurement};
 use crate::shell;
 
 /// Rounds of the short measurements.
@@ -22,7 +22,7 @@ const EVENTS: &str = "M events/s";
 const CUSTOMERS: [&str; 2] = ["2000000", "100000"];
 
 /// Runs all measurements.
-pub(super) fn twin(bench: &Bench) -> Result<Vec<Measured>> {
+pub(super) fn twin(bench: &Bench) -> Result<Vec<Measurement>> {
     let ours = example()?;
     let mut rows = intervals(&ours)?;
     rows.extend(long(&ours)?);
@@ -34,7 +34,7 @@ pub(super) fn twin(bench: &Bench) -> Result<Vec<Measured>> {
 }
 
 /// Measures `fulgurite twin paper`, which checks every statement of the paper.
-fn paper() -> Result<Measured> {
+fn paper() -> Result<Measurement> {
     let mut build = shell::cargo();
     shell::run(build.args(["build", "--release", "--package", "fulgurite"]))?;
     let begin = Instant::now();
@@ -48,7 +48,7 @@ fn paper() -> Result<Measured> {
 }
 
 /// Measures events a second on one core.
-fn intervals(ours: &Path) -> Result<Vec<Measured>> {
+fn intervals(ours: &Path) -> Result<Vec<Measurement>> {
     let rows = [
         ("events, IOPS", "events by the clock, IOPS", "silica", ">= 6"),
         ("events, IOPS, fulgurite", "events by the clock, IOPS, fulgurite", "fulgurite", ">= 4"),
@@ -81,7 +81,7 @@ fn intervals(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures half a year of one library, and a month of a hundred.
-fn long(ours: &Path) -> Result<Vec<Measured>> {
+fn long(ours: &Path) -> Result<Vec<Measurement>> {
     let half = run(ours, &["six-months"])?;
     let fleet = run(ours, &["fleet", "100", "30"])?;
     let gib = number(&fleet, "peak_bytes")? / f64::from(1u32 << 30);
@@ -118,7 +118,7 @@ fn long(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures one step of the controller while 100,000 requests wait.
-fn decisions(ours: &Path) -> Result<Vec<Measured>> {
+fn decisions(ours: &Path) -> Result<Vec<Measurement>> {
     const ROWS: [(&str, &str); 3] = [
         ("silica", "decision p99, silica"),
         ("fulgurite", "decision p99, fulgurite"),
@@ -141,7 +141,7 @@ fn decisions(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures the mean cost of an event against the length of the queue.
-fn curve(ours: &Path) -> Result<Vec<Measured>> {
+fn curve(ours: &Path) -> Result<Vec<Measurement>> {
     const ROWS: [(&str, &str); 4] = [
         ("1000", "event, 1e3 waiting"),
         ("10000", "event, 1e4 waiting"),
@@ -164,7 +164,7 @@ fn curve(ours: &Path) -> Result<Vec<Measured>> {
 }
 
 /// Measures M/M/20 on the engine's agenda, and in SimPy.
-fn queue(ours: &Path, bench: &Bench) -> Result<Measured> {
+fn queue(ours: &Path, bench: &Bench) -> Result<Measurement> {
     let simpy = simpy(bench).inspect_err(|error| eprintln!("skipped: peer SimPy: {error:#}")).ok();
     let (mut own, mut peer) = (Vec::new(), Vec::new());
     let rate = |line: &Value| -> Result<f64> {
@@ -183,7 +183,7 @@ fn queue(ours: &Path, bench: &Bench) -> Result<Measured> {
         "M/M/20 at 90 % load, processor time, {ROUNDS} rounds; an event of both is an arrival or \
          an end of service, for each of which SimPy steps through three of its own"
     );
-    Ok(Measured {
+    Ok(Measurement {
         row: "M/M/20 events",
         ours: own,
         peer: simpy.map(|_| ("SimPy 4.1.2", peer)),
@@ -227,6 +227,6 @@ fn plain(
     unit: &'static str,
     target: &'static str,
     input: String,
-) -> Measured {
-    Measured { row, ours, peer: None, unit, target, input }
+) -> Measurement {
+    Measurement { row, ours, peer: None, unit, target, input }
 }

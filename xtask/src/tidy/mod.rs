@@ -4,8 +4,8 @@
 //! of a crate, in `circles`, and has a test with a sample that it must refuse. This file only walks
 //! the tree and prints.
 
-mod arrows;
-mod circles;
+mod cycles;
+mod dependencies;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -79,8 +79,8 @@ pub(crate) fn run() -> Result<()> {
 fn check(sources: &[Source]) -> Vec<Finding> {
     let each = sources.iter().flat_map(|s| rules::ALL.iter().flat_map(|rule| rule(s)));
     let mut findings: Vec<Finding> = each.collect();
-    findings.extend(arrows::check(sources));
-    findings.extend(circles::check(sources, circles::EXCEPTIONS));
+    findings.extend(dependencies::check(sources));
+    findings.extend(cycles::check(sources, cycles::EXCEPTIONS));
     findings.extend(rules::dependencies_have_reasons(sources));
     findings.extend(rules::notes_are_indexed(sources));
     findings

@@ -1,7 +1,7 @@
 //! Every rule against a sample that it must refuse and one that it must accept.
 
-use super::circles::Exception;
-use super::{Finding, Source, arrows, circles, rules};
+use super::cycles::Exception;
+use super::{Finding, Source, cycles, dependencies, rules};
 
 fn source(path: &str, text: &str) -> Source {
     Source { path: path.to_owned(), text: text.to_owned() }
@@ -71,8 +71,8 @@ const MAP: &str = "| crate | what | may use |
 
 /// Asserts the findings about a manifest at `path`, with this map.
 #[track_caller]
-fn check_arrows(map: &str, path: &str, manifest: &str, expected: &[&str]) {
-    let found = arrows::check(&[source(arrows::MAP, map), source(path, manifest)]);
+fn check_dependencies(map: &str, path: &str, manifest: &str, expected: &[&str]) {
+    let found = dependencies::check(&[source(dependencies::MAP, map), source(path, manifest)]);
     let messages: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(messages, expected);
 }
@@ -80,7 +80,7 @@ fn check_arrows(map: &str, path: &str, manifest: &str, expected: &[&str]) {
 #[test]
 fn arrows_that_the_map_does_not_have_are_refused() {
     let check = |name: &str, manifest: &str, expected: &[&str]| {
-        check_arrows(MAP, &format!("crates/{name}/Cargo.toml"), manifest, expected);
+        check_dependencies(MAP, &format!("crates/{name}/Cargo.toml"), manifest, expected);
     };
     let up = "[dependencies]\nfulgurite-units.workspace = true\nfulgurite-archive = {}\n";
     check("glass", up, &["glass may not use archive"]);
@@ -92,8 +92,8 @@ fn arrows_that_the_map_does_not_have_are_refused() {
     check("gateway", beside, &["gateway may not use glass", "gateway may not use twin"]);
     let down = "[dependencies]\nfulgurite-archive.workspace = true\nbytes.workspace = true\n";
     check("gateway", down, &[]);
-    check_arrows(MAP, "xtask/Cargo.toml", down, &["xtask may not use archive"]);
-    check_arrows(MAP, "xtask/Cargo.toml", "[dependencies]\n", &[]);
+    check_dependencies(MAP, "xtask/Cargo.toml", down, &["xtask may not use archive"]);
+    check_dependencies(MAP, "xtask/Cargo.toml", "[dependencies]\n", &[]);
 }
 
 #[test]
@@ -101,38 +101,46 @@ fn arrows_of_tests_are_for_tests_alone() {
     let map = "| `units` | words | - |\n| `glass` | a medium | units |\n\
                | `archive` | objects | units; tests: glass |\n";
     let check = |manifest: &str, expected: &[&str]| {
-        check_arrows(map, "crates/archive/Cargo.toml", manifest, expected);
+        check_dependencies(map, "crates/archive/Cargo.toml", manifest, expected);
     };
     check("[dev-dependencies]\nfulgurite-glass = {}\nfulgurite-units = {}\n", &[]);
     check("[dependencies]\nfulgurite-glass = {}\n", &["archive may not use glass"]);
     check("[build-dependencies]\nfulgurite-glass = {}\n", &["archive may not use glass"]);
     let upside = "| `archive` | objects | -; tests: glass |\n";
-    let found = arrows::check(&[source(arrows::MAP, upside)]);
+    let found = dependencies::check(&[source(dependencies::MAP, upside)]);
     assert_eq!(found[0].message, "glass is not above archive");
 }
 
 #[test]
 fn crates_off_the_map_are_refused() {
     let manifest = "[package]\n";
-    check_arrows(MAP, "crates/utils/Cargo.toml", manifest, &["crate utils is not on the map"]);
-    check_arrows("", "crates/units/Cargo.toml", manifest, &["crate units is not on the map"]);
-    let found = arrows::check(&[source(arrows::MAP, MAP), source("crates/units/Cargo.toml", "x")]);
+    check_dependencies(
+        MAP,
+        "crates/utils/Cargo.toml",
+        manifest,
+        &["crate utils is not on the map"],
+    );
+    check_dependencies("", "crates/units/Cargo.toml", manifest, &["crate units is not on the map"]);
+    let found = dependencies::check(&[
+        source(dependencies::MAP, MAP),
+        source("crates/units/Cargo.toml", "x"),
+    ]);
     assert_eq!(found.len(), 1, "no manifest");
 }
 
 #[test]
 fn a_map_that_points_up_is_refused() {
     let upside = "| `glass` | a medium | units |\n| `units` | words | - |\n";
-    let found = arrows::check(&[source(arrows::MAP, upside)]);
+    let found = dependencies::check(&[source(dependencies::MAP, upside)]);
     assert_eq!((found[0].line, found[0].message.as_str()), (1, "units is not above glass"));
 }
 
 /// Asserts the findings about the files of a crate, by name and text, with these exceptions.
 #[track_caller]
-fn check_circles(files: &[(&str, &str)], exceptions: &[Exception], expected: &[&str]) {
+fn check_cycles(files: &[(&str, &str)], exceptions: &[Exception], expected: &[&str]) {
     let source = |(name, text): &(&str, &str)| source(&format!("crates/rack/src/{name}.rs"), text);
     let sources: Vec<Source> = files.iter().map(source).collect();
-    let found: Vec<String> = circles::check(&sources, exceptions)
+    let found: Vec<String> = cycles::check(&sources, exceptions)
         .iter()
         .map(|finding| finding.to_string().replace("crates/rack/src/", ""))
         .collect();
@@ -145,7 +153,7 @@ const A_NEEDS_B: Exception =
 #[test]
 fn circles_of_files_are_refused() {
     let two = [("a", "use crate::b::B;\n"), ("b", "fn b() -> crate::a::A {}\n")];
-    check_circles(
+    check_cycles(
         &two,
         &[],
         &["a.rs: a circle in a knot of 2 files: it needs b.rs, which needs a.rs"],
@@ -157,10 +165,10 @@ fn circles_of_files_are_refused() {
         ("d", "use crate::e;\n"),
         ("e", "//! Below.\n"),
     ];
-    let circle =
+    let cycle =
         "a.rs: a circle in a knot of 3 files: it needs c.rs, which needs b.rs, which needs a.rs";
-    check_circles(&deep, &[], &[circle]);
-    check_circles(&deep[1..], &[], &[]);
+    check_cycles(&deep, &[], &[cycle]);
+    check_cycles(&deep[1..], &[], &[]);
 }
 
 #[test]
@@ -169,35 +177,35 @@ fn what_is_passed_on_is_needed_of_the_file_that_has_it() {
     let (b, below) = (("b", "use crate::{A, Deep};\n"), ("a/below", "use crate::Bee;\n"));
     let folder = ("a/mod", "pub use below::Deep;\n");
     let found = "a/below.rs: a circle in a knot of 2 files: it needs b.rs, which needs a/below.rs";
-    check_circles(&[lib, b, below, folder], &[], &[found]);
+    check_cycles(&[lib, b, below, folder], &[], &[found]);
     let folder_too = ("a/mod", "pub use below::Deep;\nuse crate::b;\n");
     let found = "a/below.rs: a circle in a knot of 3 files: it needs b.rs, which needs a/below.rs";
-    check_circles(&[lib, b, below, folder_too], &[], &[found]);
+    check_cycles(&[lib, b, below, folder_too], &[], &[found]);
     let deep = ("b", "use crate::a::Deep;\n");
-    check_circles(&[lib, deep, folder_too, ("a/below", "")], &[], &[]);
+    check_cycles(&[lib, deep, folder_too, ("a/below", "")], &[], &[]);
 }
 
 #[test]
 fn comments_tests_and_other_crates_close_no_circle() {
     let one = ("a", "use crate::b::B;\n");
     let comment = ("b", "//! Of [`crate::a`].\nlet $crate::a = 1; // crate::a::A\n");
-    check_circles(&[one, comment], &[], &[]);
+    check_cycles(&[one, comment], &[], &[]);
     let tests = ("b", "fn b() {}\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n");
-    check_circles(&[one, tests, ("a/tests", "use crate::a;\nuse crate::b;\n")], &[], &[]);
+    check_cycles(&[one, tests, ("a/tests", "use crate::a;\nuse crate::b;\n")], &[], &[]);
     let other = source("crates/tome/src/b.rs", "use crate::a::A;\n");
     let sources = [source("crates/rack/src/a.rs", one.1), other];
-    assert_eq!(circles::check(&sources, &[]), []);
+    assert_eq!(cycles::check(&sources, &[]), []);
 }
 
 #[test]
 fn exceptions_open_circles_or_are_refused() {
     let two = [("a", "use crate::b::B;\n"), ("b", "use crate::a::A;\n")];
-    check_circles(&two, &[A_NEEDS_B], &[]);
+    check_cycles(&two, &[A_NEEDS_B], &[]);
     let no_circle = "a.rs: no exception is needed for b.rs (a test): there is no circle";
-    check_circles(&[two[0], ("b", "")], &[A_NEEDS_B], &[no_circle]);
+    check_cycles(&[two[0], ("b", "")], &[A_NEEDS_B], &[no_circle]);
     let no_need = "a.rs: no exception is needed for b.rs (a test): it does not need that file";
-    check_circles(&[("a", ""), two[1]], &[A_NEEDS_B], &[no_need]);
-    check_circles(&[], &[A_NEEDS_B], &[no_need]);
+    check_cycles(&[("a", ""), two[1]], &[A_NEEDS_B], &[no_need]);
+    check_cycles(&[], &[A_NEEDS_B], &[no_need]);
 }
 
 #[test]

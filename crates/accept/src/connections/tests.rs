@@ -26,7 +26,7 @@ async fn slots_are_freed_by_their_last_holder() {
     assert_eq!(connections.open(), 1);
     let third = connections.try_slot().unwrap();
     drop((second, third));
-    connections.all_ended().await;
+    connections.all_closed().await;
     assert_eq!((connections.open(), connections.table().idle.len()), (0, 0));
 }
 
@@ -38,30 +38,30 @@ async fn the_longest_idle_gives_way() {
     // is busy.
     drop(slots[0].begin());
     let busy = slots[1].begin();
-    connections.end_oldest(Instant::now());
-    assert_eq!(connections.ended_idle(), 0, "nobody is idle for long");
-    connections.end_oldest(later());
-    slots[2].told_to_end().await;
-    assert!(!slots[2].has_asked());
-    connections.end_oldest(later());
-    slots[0].told_to_end().await;
-    assert!(slots[0].has_asked());
-    connections.end_oldest(later());
-    assert_eq!(connections.ended_idle(), 2, "a busy connection never gives way");
+    connections.evict_oldest(Instant::now());
+    assert_eq!(connections.evictions(), 0, "nobody is idle for long");
+    connections.evict_oldest(later());
+    slots[2].evicted().await;
+    assert!(!slots[2].has_requested());
+    connections.evict_oldest(later());
+    slots[0].evicted().await;
+    assert!(slots[0].has_requested());
+    connections.evict_oldest(later());
+    assert_eq!(connections.evictions(), 2, "a busy connection never gives way");
     drop(busy);
-    connections.end_oldest(later());
-    slots[1].told_to_end().await;
+    connections.evict_oldest(later());
+    slots[1].evicted().await;
 }
 
 #[tokio::test]
 async fn a_waiting_connection_gets_the_slot_of_an_idle_one() {
     let connections = Connections::new(1, PROTECTED);
     let idle = connections.slot().await;
-    let told = tokio::spawn(async move {
-        idle.told_to_end().await;
+    let eviction = tokio::spawn(async move {
+        idle.evicted().await;
     });
     let slot = connections.slot().await;
-    told.await.unwrap();
-    assert_eq!((connections.open(), connections.ended_idle()), (1, 1));
+    eviction.await.unwrap();
+    assert_eq!((connections.open(), connections.evictions()), (1, 1));
     assert_eq!(Arc::strong_count(&slot), 1);
 }

@@ -16,31 +16,31 @@ use tokio::task::JoinHandle;
 
 const LIMITS: HandshakeLimits = HandshakeLimits {
     strangers: 64,
-    protected: Duration::from_millis(100),
-    within: Duration::from_secs(10),
+    min_idle: Duration::from_millis(100),
+    timeout: Duration::from_secs(10),
     peers: 3,
 };
 /// The bytes by which a peer authenticates.
-const WORD: &[u8; 4] = b"peer";
+const SECRET: &[u8; 4] = b"peer";
 
 /// A listener, the peers that it accepts, and its stop switch.
-struct Door {
+struct TestServer {
     address: SocketAddr,
     peers: mpsc::Receiver<Peer<TcpStream>>,
     stop: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
 
-impl Door {
+impl TestServer {
     async fn open(limits: HandshakeLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let handshake: Handshake<TcpStream> = Arc::new(|mut socket: TcpStream| {
             Box::pin(async move {
-                let mut word = [0; 4];
-                let read = socket.read_exact(&mut word).await;
+                let mut secret = [0; 4];
+                let read = socket.read_exact(&mut secret).await;
                 read.map_err(|error| error.to_string())?;
-                if &word == WORD { Ok(socket) } else { Err("another word".to_owned()) }
+                if &secret == SECRET { Ok(socket) } else { Err("another word".to_owned()) }
             })
         });
         let (stop, stopping) = watch::channel(false);
@@ -51,7 +51,7 @@ impl Door {
     /// Connects and authenticates a peer; returns its socket and the listener's side of it.
     async fn join(&mut self) -> (TcpStream, Peer<TcpStream>) {
         let mut socket = TcpStream::connect(self.address).await.unwrap();
-        socket.write_all(WORD).await.unwrap();
+        socket.write_all(SECRET).await.unwrap();
         (socket, self.peers.recv().await.unwrap())
     }
 }
@@ -63,12 +63,12 @@ async fn talk(near: &mut TcpStream, far: &mut Peer<TcpStream>) {
 
 #[tokio::test]
 async fn peers_come_and_stay_beside_a_thousand_strangers() {
-    let mut door = Door::open(LIMITS).await;
-    let (mut near, mut far) = door.join().await;
-    let _strangers = strangers::besiege(door.address, strangers::HELLO).await;
+    let mut server = TestServer::open(LIMITS).await;
+    let (mut near, mut far) = server.join().await;
+    let _strangers = strangers::besiege(server.address, strangers::HELLO).await;
     for _ in 0..5 {
         talk(&mut near, &mut far).await;
-        let joined = tokio::time::timeout(Duration::from_secs(5), door.join()).await;
+        let joined = tokio::time::timeout(Duration::from_secs(5), server.join()).await;
         let (mut near, mut far) = joined.expect("it is let in");
         talk(&mut near, &mut far).await;
     }
@@ -76,27 +76,27 @@ async fn peers_come_and_stay_beside_a_thousand_strangers() {
 
 #[tokio::test]
 async fn a_stranger_has_so_long_and_no_more_peers_come_than_may() {
-    let within = Duration::from_millis(50);
-    let mut door = Door::open(HandshakeLimits { within, ..LIMITS }).await;
-    let mut silent = TcpStream::connect(door.address).await.unwrap();
+    let timeout = Duration::from_millis(50);
+    let mut server = TestServer::open(HandshakeLimits { timeout, ..LIMITS }).await;
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(silent.read(&mut [0]).await.unwrap(), 0, "closed, though there is room");
-    let mut wrong = TcpStream::connect(door.address).await.unwrap();
+    let mut wrong = TcpStream::connect(server.address).await.unwrap();
     wrong.write_all(b"pear").await.unwrap();
     assert_eq!(wrong.read(&mut [0]).await.unwrap(), 0);
 
     let mut joined = Vec::new();
     for _ in 0..LIMITS.peers {
-        joined.push(door.join().await);
+        joined.push(server.join().await);
     }
-    let mut surplus = TcpStream::connect(door.address).await.unwrap();
-    surplus.write_all(WORD).await.unwrap();
+    let mut surplus = TcpStream::connect(server.address).await.unwrap();
+    surplus.write_all(SECRET).await.unwrap();
     assert_eq!(surplus.read(&mut [0]).await.unwrap(), 0);
     joined.pop();
-    joined.push(door.join().await);
+    joined.push(server.join().await);
 
-    door.stop.send(true).unwrap();
-    door.accepting.await.unwrap();
-    assert!(TcpStream::connect(door.address).await.is_err(), "nobody listens");
+    server.stop.send(true).unwrap();
+    server.accepting.await.unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err(), "nobody listens");
     for (near, far) in &mut joined {
         talk(near, far).await;
     }

@@ -35,7 +35,7 @@ pub(crate) async fn besiege(address: SocketAddr, opening: &'static [u8]) -> Join
                 if !std::mem::replace(&mut is_counted, true) {
                     connected.fetch_add(1, Ordering::Relaxed);
                 }
-                annoy(socket, number, opening).await;
+                misbehave(socket, number, opening).await;
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         });
@@ -47,8 +47,8 @@ pub(crate) async fn besiege(address: SocketAddr, opening: &'static [u8]) -> Join
 }
 
 /// Holds one connection until the other side ends it.
-async fn annoy(mut socket: TcpStream, number: usize, opening: &[u8]) {
-    let mut heard = [0; 64];
+async fn misbehave(mut socket: TcpStream, number: usize, opening: &[u8]) {
+    let mut buffer = [0; 64];
     match number % 3 {
         0 => {}
         1 => {
@@ -57,7 +57,7 @@ async fn annoy(mut socket: TcpStream, number: usize, opening: &[u8]) {
                 if socket.write_all(&[*byte]).await.is_err() {
                     return;
                 }
-                let read = socket.read(&mut heard);
+                let read = socket.read(&mut buffer);
                 if tokio::time::timeout(Duration::from_millis(50), read).await.is_ok() {
                     return;
                 }
@@ -70,7 +70,7 @@ async fn annoy(mut socket: TcpStream, number: usize, opening: &[u8]) {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
-    while let Ok(1..) = socket.read(&mut heard).await {}
+    while let Ok(1..) = socket.read(&mut buffer).await {}
 }
 
 /// Returns a thousand, or as many as this process may have sockets for.

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use bytes::{Bytes, BytesMut};
 use fulgurite_archive::Verification;
 use fulgurite_archive::status::{
-    MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
+    MoveReport, OrphanedSegment, SealReport, ShardLocation, Status, VerifyReport,
 };
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::{Remote, RemoteArgs};
 use fulgurite_client::s3::{http_builder, percent_encode};
 use fulgurite_client::server_file::ServerFile;
 use fulgurite_disks::{PlaceId, Wake};
-use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
+use fulgurite_gateway::{Credentials, FullStatus, Nonce, OperatorCall};
 use fulgurite_stacks::Snapshot;
-use fulgurite_terminal::Work;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::progress::told_bar;
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::progress::polled_bar;
 use fulgurite_units::{PlatterId, settings};
 use indicatif::ProgressBar;
 use reqwest::Method;
@@ -38,7 +38,7 @@ pub struct AdminClient {
 enum Line {
     Progress(Progress),
     Report(settings::Value),
-    Error(AdminFailure),
+    Error(AdminError),
 }
 
 #[derive(Deserialize)]
@@ -65,18 +65,18 @@ impl Progress {
 }
 
 #[derive(Debug, Deserialize)]
-struct AdminFailure {
+struct AdminError {
     code: String,
     message: String,
 }
 
 #[derive(Deserialize)]
-struct FailureDocument {
-    error: AdminFailure,
+struct ErrorDocument {
+    error: AdminError,
 }
 
-impl AdminFailure {
-    fn into_coded(self) -> Coded {
+impl AdminError {
+    fn into_exit_error(self) -> ExitError {
         let exit = match self.code.as_str() {
             "NotFound" => Exit::NotFound,
             "AccessDenied" => Exit::Denied,
@@ -85,14 +85,14 @@ impl AdminFailure {
             "Invalid" => Exit::Usage,
             _ => Exit::Failure,
         };
-        Coded::new(exit, self.message)
+        ExitError::new(exit, self.message)
     }
 }
 
 impl AdminClient {
     /// Returns a client of the given server, or of the server of the data directory if that
     /// answers.
-    pub async fn serving(
+    pub async fn connect(
         remote: &RemoteArgs,
         data: impl FnOnce() -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Option<Self>> {
@@ -104,13 +104,13 @@ impl AdminClient {
         }
         let client = Self::new(&remote.resolve_operator()?)?;
         // A killed server leaves its file behind.
-        Ok(client.answers().await.then_some(client))
+        Ok(client.is_reachable().await.then_some(client))
     }
 
     /// Creates a client of the server `remote`.
     pub fn new(remote: &Remote) -> anyhow::Result<Self> {
         let http = http_builder(&remote.trust)
-            .map_err(|reason| Coded::new(Exit::Config, reason))?
+            .map_err(|reason| ExitError::new(Exit::Config, reason))?
             .connect_timeout(fulgurite_client::limits::CONNECT_TIMEOUT)
             .build()?;
         let endpoint = remote.endpoint.trim_end_matches('/').to_owned();
@@ -121,7 +121,7 @@ impl AdminClient {
     /// Seals everything staged; with `waits`, also waits for moves to tiers of objects.
     pub async fn seal(&self, waits: bool, is_quiet: bool) -> anyhow::Result<SealReport> {
         let query: &[_] = if waits { &[("wait", "true".to_owned())] } else { &[] };
-        self.follow("seal", "seal", query, is_quiet).await
+        self.run_with_progress("seal", "seal", query, is_quiet).await
     }
 
     /// Reads one platter whole, or all.
@@ -131,7 +131,7 @@ impl AdminClient {
         is_quiet: bool,
     ) -> anyhow::Result<VerifyReport> {
         let query: Vec<_> = platter.map(|id| ("platter", id.to_string())).into_iter().collect();
-        self.follow("verify", "verify", &query, is_quiet).await
+        self.run_with_progress("verify", "verify", &query, is_quiet).await
     }
 
     /// Moves an object, or all below a prefix, to another storage class.
@@ -148,7 +148,7 @@ impl AdminClient {
             (chosen, url.key.clone()),
             ("class", class.to_owned()),
         ];
-        self.follow("move", "move", &query, is_quiet).await
+        self.run_with_progress("move", "move", &query, is_quiet).await
     }
 
     /// Returns the result of the last verification of a platter.
@@ -158,11 +158,11 @@ impl AdminClient {
 
     /// Returns counters and states of the archive.
     pub async fn status(&self) -> anyhow::Result<Status> {
-        Ok(self.whole_status().await?.archive)
+        Ok(self.full_status().await?.archive)
     }
 
     /// Returns the status of the archive and of the server.
-    pub async fn whole_status(&self) -> anyhow::Result<WholeStatus> {
+    pub async fn full_status(&self) -> anyhow::Result<FullStatus> {
         self.get("status", &[]).await
     }
 
@@ -175,11 +175,11 @@ impl AdminClient {
     pub async fn discard_orphan(&self, file: &str) -> anyhow::Result<()> {
         let query = [("file", file.to_owned())];
         let request = self.request(Method::POST, "discard-orphan", &query)?;
-        self.checked(request).await.map(drop)
+        self.send_checked(request).await.map(drop)
     }
 
     /// Returns where the bytes of an object are.
-    pub async fn locate(&self, bucket: &str, key: &str) -> anyhow::Result<Vec<ShardPlace>> {
+    pub async fn locate(&self, bucket: &str, key: &str) -> anyhow::Result<Vec<ShardLocation>> {
         let query = [("bucket", bucket.to_owned()), ("key", key.to_owned())];
         self.get("locate", &query).await
     }
@@ -195,14 +195,14 @@ impl AdminClient {
     }
 
     /// Runs a long call of the rack: `rack-verify` and the like.
-    pub async fn rack_work<T: DeserializeOwned>(
+    pub async fn run_rack_call<T: DeserializeOwned>(
         &self,
         call: &'static str,
         place: Option<PlaceId>,
         is_quiet: bool,
     ) -> anyhow::Result<T> {
         let query: Vec<_> = place.map(|place| ("place", place.to_string())).into_iter().collect();
-        self.follow(call, call, &query, is_quiet).await
+        self.run_with_progress(call, call, &query, is_quiet).await
     }
 
     /// Returns a snapshot of the set of tomes.
@@ -221,18 +221,18 @@ impl AdminClient {
     }
 
     /// Runs a long call of the tomes: `tomes-verify` and the like.
-    pub async fn tomes_work<T: DeserializeOwned>(
+    pub async fn run_tomes_call<T: DeserializeOwned>(
         &self,
         call: &'static str,
         tome: Option<fulgurite_tome_store::TomeId>,
         is_quiet: bool,
     ) -> anyhow::Result<T> {
         let query: Vec<_> = tome.map(|tome| ("tome", tome.get().to_string())).into_iter().collect();
-        self.follow(call, call, &query, is_quiet).await
+        self.run_with_progress(call, call, &query, is_quiet).await
     }
 
     /// Returns whether a server answers at all.
-    pub async fn answers(&self) -> bool {
+    pub async fn is_reachable(&self) -> bool {
         self.http.get(format!("{}/livez", self.endpoint)).send().await.is_ok()
     }
 
@@ -241,18 +241,18 @@ impl AdminClient {
         call: &str,
         query: &[(&str, String)],
     ) -> anyhow::Result<T> {
-        let bytes: Work<'_, _> = Box::pin(self.answer(call, query));
+        let bytes: CommandFuture<'_, _> = Box::pin(self.response(call, query));
         read_json(&bytes.await?)
     }
 
-    async fn answer(&self, call: &str, query: &[(&str, String)]) -> anyhow::Result<Bytes> {
+    async fn response(&self, call: &str, query: &[(&str, String)]) -> anyhow::Result<Bytes> {
         let request = self.request(Method::GET, call, query)?;
-        let response = self.checked(request).await?;
-        response.bytes().await.map_err(|error| self.lost(error))
+        let response = self.send_checked(request).await?;
+        response.bytes().await.map_err(|error| self.unreachable(error))
     }
 
     /// Sends a long call and shows its progress until the report.
-    async fn follow<T: DeserializeOwned>(
+    async fn run_with_progress<T: DeserializeOwned>(
         &self,
         call: &str,
         what: &'static str,
@@ -260,7 +260,7 @@ impl AdminClient {
         is_quiet: bool,
     ) -> anyhow::Result<T> {
         // Boxed, so that it is compiled once for all kinds of reports.
-        let report: Work<'_, _> = Box::pin(self.report(call, what, query, is_quiet));
+        let report: CommandFuture<'_, _> = Box::pin(self.report(call, what, query, is_quiet));
         read_value(&report.await?)
     }
 
@@ -272,11 +272,11 @@ impl AdminClient {
         is_quiet: bool,
     ) -> anyhow::Result<settings::Value> {
         let is_seal = call == "seal";
-        let bar = told_bar(what, is_quiet);
+        let bar = polled_bar(what, is_quiet);
         let request = self.request(Method::POST, call, query)?;
-        let mut response = self.checked(request).await?;
+        let mut response = self.send_checked(request).await?;
         let mut pending = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(error))? {
             pending.extend_from_slice(&chunk);
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line = pending.split_to(end + 1);
@@ -288,39 +288,43 @@ impl AdminClient {
                     }
                     Line::Error(failure) => {
                         bar.finish_and_clear();
-                        return Err(failure.into_coded().into());
+                        return Err(failure.into_exit_error().into());
                     }
                 }
             }
             if pending.len() > limits::LINE_BYTES_MAX {
-                return Err(Coded::new(Exit::Failure, "a line of the answer has no end").into());
+                return Err(ExitError::new(Exit::Failure, "a line of the answer has no end").into());
             }
         }
         let message = format!("the server stopped before its {what} was done");
-        Err(Coded::new(Exit::Unavailable, message).into())
+        Err(ExitError::new(Exit::Unavailable, message).into())
     }
 
     /// Sends `request`; converts an unsuccessful response to the error it contains.
-    async fn checked(&self, request: reqwest::RequestBuilder) -> anyhow::Result<reqwest::Response> {
-        let response = request.send().await.map_err(|error| self.lost(error))?;
+    async fn send_checked(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> anyhow::Result<reqwest::Response> {
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let text = response.text().await.unwrap_or_default();
         let failure = read_json(text.as_bytes()).map_or_else(
-            |_| AdminFailure {
+            |_| AdminError {
                 code: if status.as_u16() == 404 { "NotFound" } else { "Unknown" }.to_owned(),
                 message: format!("{} answered {status}: not a Fulgurite server?", self.endpoint),
             },
-            |document: FailureDocument| document.error,
+            |document: ErrorDocument| document.error,
         );
-        Err(failure.into_coded().into())
+        Err(failure.into_exit_error().into())
     }
 
-    fn lost(&self, error: reqwest::Error) -> anyhow::Error {
-        let coded = Coded::new(Exit::Unavailable, format!("no answer from {}", self.endpoint));
-        anyhow::Error::from(error.without_url()).context(coded)
+    fn unreachable(&self, error: reqwest::Error) -> anyhow::Error {
+        let exit_error =
+            ExitError::new(Exit::Unavailable, format!("no answer from {}", self.endpoint));
+        anyhow::Error::from(error.without_url()).context(exit_error)
     }
 
     /// Creates a call without a body, signed for now.
@@ -357,10 +361,10 @@ fn read_json<T: DeserializeOwned>(json: &[u8]) -> anyhow::Result<T> {
     read_value(&serde_json::from_slice(json)?)
 }
 
-fn read_value<T: DeserializeOwned>(answer: &settings::Value) -> anyhow::Result<T> {
-    settings::from_value(answer).map_err(wrong_answer)
+fn read_value<T: DeserializeOwned>(response: &settings::Value) -> anyhow::Result<T> {
+    settings::from_value(response).map_err(invalid_response)
 }
 
-fn wrong_answer(error: settings::Error) -> anyhow::Error {
+fn invalid_response(error: settings::Error) -> anyhow::Error {
     anyhow::anyhow!("{}", error.to_string().trim_end().replace('\n', " "))
 }

@@ -13,7 +13,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use fulgurite_codes::ldpc::simulate::{Counts, wilson};
+use fulgurite_codes::ldpc::simulate::{Counts, wilson_interval};
 use serde::{Deserialize, Serialize};
 
 /// One finished chunk.
@@ -124,7 +124,7 @@ impl PointChunks {
             frames: sum.frames,
             failures: sum.failures,
             undetected: sum.undetected,
-            fer: wilson(sum.failures, sum.frames),
+            fer: wilson_interval(sum.failures, sum.frames),
             ber: share(sum.bit_errors, sum.bits),
             iterations: share(sum.iterations, sum.frames),
             mbit_per_second,

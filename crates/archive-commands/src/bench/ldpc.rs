@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use fulgurite_codes::Isa;
-use fulgurite_codes::ldpc::calibrate::UNITS;
+use fulgurite_codes::ldpc::calibrate::UNITS_PER_LLR;
 use fulgurite_codes::ldpc::decode::Effort;
 use fulgurite_codes::ldpc::density::Degrees;
 use fulgurite_codes::ldpc::simulate::{Simulator, sample};
 use fulgurite_codes::ldpc::{Block, Code, Decoder, Rate, VoxelChannel};
-use fulgurite_terminal::output::{Output, grouped, note};
+use fulgurite_terminal::output::{Output, group_digits, note};
 use serde_json::json;
 
 use super::chart;
@@ -134,8 +134,8 @@ fn show(point: &Point, out: &Output) -> anyhow::Result<()> {
          undetected  {:.2} iterations  {:.0} Mbit/s a core",
         point.ser,
         point.ber,
-        grouped(point.failures),
-        grouped(point.frames),
+        group_digits(point.failures),
+        group_digits(point.frames),
         point.undetected,
         point.iterations,
         point.mbit_per_second,
@@ -145,11 +145,11 @@ fn show(point: &Point, out: &Output) -> anyhow::Result<()> {
 
 impl Bench<'_> {
     fn channel(&self, ser: f64) -> VoxelChannel {
-        VoxelChannel::new(self.args.bits.into(), ser, UNITS)
+        VoxelChannel::new(self.args.bits.into(), ser, UNITS_PER_LLR)
     }
 
     fn threshold(&self) -> f64 {
-        Degrees::of(self.code.matrix()).threshold(0.3, |ser| self.channel(ser).density())
+        Degrees::compute(self.code.matrix()).threshold(0.3, |ser| self.channel(ser).density())
     }
 
     /// Simulates a point on all threads until it has seen enough failures or frames.
@@ -248,8 +248,8 @@ impl Bench<'_> {
         let title = format!(
             "LDPC {} ({} of {} bits information), {} bits a voxel, {} iterations",
             self.args.rate.name(),
-            grouped(code.information_bits() as u64),
-            grouped(code.bits() as u64),
+            group_digits(code.information_bits() as u64),
+            group_digits(code.bits() as u64),
             self.args.bits,
             self.args.iterations,
         );

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Config, Overrides, TlsChoice, of_process};
+use super::{Config, Overrides, TlsChoice, process_environment};
 
 /// Flags that select and override the configuration.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,6 +39,6 @@ impl ConfigArgs {
             rack: self.rack.clone(),
             tomes: self.tomes,
         };
-        Ok(Config::load(self.config.as_deref(), of_process(), overrides)?)
+        Ok(Config::load(self.config.as_deref(), process_environment(), overrides)?)
     }
 }

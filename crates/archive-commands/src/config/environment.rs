@@ -60,7 +60,7 @@ const SETTINGS: [(&str, Setter); 44] = [
 ];
 
 /// Variables with this prefix that other parts of the program read.
-const ELSEWHERE: [&str; 13] = [
+const OTHER_VARIABLES: [&str; 13] = [
     "FULGURITE_DATA",
     "FULGURITE_CONFIG",
     "FULGURITE_ENDPOINT",
@@ -73,11 +73,11 @@ const ELSEWHERE: [&str; 13] = [
     crate::decode_worker::CREDENTIALS,
     crate::decode_worker::KEY,
     fulgurite_codes::ISA_VARIABLE,
-    fulgurite_codes::SECOND_CACHE_VARIABLE,
+    fulgurite_codes::L2_CACHE_VARIABLE,
 ];
 
 /// Returns the variables of this process that are UTF-8. The others are not ours.
-pub fn of_process() -> impl Iterator<Item = (String, String)> {
+pub fn process_environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
@@ -94,7 +94,7 @@ pub(super) fn apply(
                 .map_err(|reason| ConfigError::Environment { name: name.clone(), reason })?;
         } else if name.starts_with("FULGURITE_")
             && !name.starts_with(super::tiers::VARIABLE)
-            && !ELSEWHERE.contains(&name.as_str())
+            && !OTHER_VARIABLES.contains(&name.as_str())
         {
             tracing::warn!(name, "environment variable is not a setting and was ignored");
         }

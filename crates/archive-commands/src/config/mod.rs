@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use args::ConfigArgs;
 use decode::Prices;
-pub use environment::of_process;
+pub use environment::process_environment;
 pub use geo::Geo;
 pub use rack::Rack;
 pub(crate) use tiers::tiers;
@@ -372,8 +372,8 @@ impl Config {
             None => Self::default(),
         };
         environment::apply(&mut config, environment)?;
-        config.override_with(overrides);
-        config.fill_in()?;
+        config.apply_overrides(overrides);
+        config.set_defaults()?;
         config.validate()?;
         Ok(config)
     }
@@ -405,7 +405,7 @@ impl Config {
         }
     }
 
-    fn override_with(&mut self, overrides: Overrides) {
+    fn apply_overrides(&mut self, overrides: Overrides) {
         if let Some(listen) = overrides.listen {
             self.listen = listen;
         }
@@ -430,7 +430,7 @@ impl Config {
 
     /// Sets the default of `staged_bytes`: a set too large for the logs is sealed before they are
     /// full.
-    fn fill_in(&mut self) -> Result<(), ConfigError> {
+    fn set_defaults(&mut self) -> Result<(), ConfigError> {
         let set = self.effective_geometry()?.set_user_bytes();
         let room = self.storage.log_capacity.get() / 4;
         self.seal.staged_bytes.get_or_insert_with(|| ByteCount::new(set.min(room)));

@@ -2,19 +2,19 @@
 //!
 //! Creating, opening and querying it is in `crate::rack`.
 
-mod or_never;
+mod delay;
 mod places;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
-use fulgurite_rack::{Policy, Shape, Wakes, presets};
+use fulgurite_rack::{Policy, Shape, SpinUps, presets};
 use fulgurite_stacks::ScrubPolicy;
 use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
 
-pub use self::or_never::OrNever;
+pub use self::delay::Delay;
 pub(crate) use self::places::Place;
 use super::ConfigError;
 
@@ -53,9 +53,9 @@ pub struct Rack {
     /// `linux`: whether disks are mounted and unmounted as in `/etc/fstab`.
     pub mount: bool,
     /// When an idle group is spun down, or `never`.
-    pub idle: OrNever,
+    pub idle: Delay,
     /// Interval in which all blobs of each group are read from all of their stacks, or `never`.
-    pub verify: OrNever,
+    pub verify: Delay,
     /// Rated spin-ups of its disks over their life, from their data sheet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rated_spinups: Option<u64>,
@@ -115,8 +115,8 @@ impl Default for Rack {
             smartctl: None,
             mount: true,
             // A spin-up has a cost, but the purpose of the rack is to keep disks spun down.
-            idle: OrNever::After(Duration::from_secs(600)),
-            verify: OrNever::After(Duration::from_secs(30 * 86_400)),
+            idle: Delay::After(Duration::from_secs(600)),
+            verify: Delay::After(Duration::from_secs(30 * 86_400)),
             rated_spinups: None,
             moves: Moves::default(),
             policy: Policy::default(),
@@ -133,7 +133,7 @@ impl Rack {
             shape,
             make: true,
             time_scale: Ratio::new(0.1).unwrap_or_default(),
-            idle: OrNever::After(Duration::from_secs(60)),
+            idle: Delay::After(Duration::from_secs(60)),
             moves: Moves { calm_age: Duration::from_secs(5), ..Moves::default() },
             ..Self::default()
         }
@@ -206,7 +206,7 @@ impl Rack {
         if self.rated_spinups == Some(0) {
             return refuse("rack.rated_spinups", "data sheets say 300000 or more; leave it out");
         }
-        if self.verify.time().is_none() && self.policy.wakes != Wakes::All {
+        if self.verify.time().is_none() && self.policy.wakes != SpinUps::All {
             return refuse(
                 "rack.verify",
                 "with rack.policy.wakes = \"needed\" reads do not look at all stacks, so that what \
@@ -216,8 +216,8 @@ impl Rack {
         let roots = self.roots(&shape, Path::new("DATA/rack"))?;
         match self.backend {
             Backend::Simulated => {
-                let is_told = self.device.is_some() || self.smartctl.is_some();
-                if is_told || self.places.values().any(Place::has_device) {
+                let has_devices = self.device.is_some() || self.smartctl.is_some();
+                if has_devices || self.places.values().any(Place::has_device) {
                     let reason = "simulated disks have no devices; write backend = \"linux\" if \
                                   they are real";
                     return refuse("rack.device", reason);

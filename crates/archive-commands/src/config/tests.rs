@@ -327,15 +327,15 @@ const GEO: &str = "[geo]\nmap = \"/etc/sites.toml\"\nnear = \"lisbon\"\n";
 
 #[test]
 fn a_class_goes_to_sites_only_where_their_map_is_named() {
-    let of = |classes: &str| format!("{GEO}[classes]\n{classes}\n");
-    let config = load(&of("STANDARD = \"geo\"\nGLACIER_IR = \"geo\""), &[]).unwrap();
+    let classes_config = |classes: &str| format!("{GEO}[classes]\n{classes}\n");
+    let config = load(&classes_config("STANDARD = \"geo\"\nGLACIER_IR = \"geo\""), &[]).unwrap();
     let classes = config.effective_classes().unwrap();
     let homes: Vec<_> = classes.iter().map(|(class, home, _)| (class.name(), home)).collect();
     let of_geo = homes.iter().filter(|(_, home)| home.to_string() == "geo");
     let of_geo: Vec<_> = of_geo.map(|(class, _)| *class).collect();
     assert_eq!(of_geo, ["STANDARD", "GLACIER_IR"]);
     let others = "STANDARD_IA = \"online\"\nONEZONE_IA = \"online\"\nINTELLIGENT_TIERING = \"geo\"";
-    let classes = load(&of(others), &[]).unwrap().effective_classes().unwrap();
+    let classes = load(&classes_config(others), &[]).unwrap().effective_classes().unwrap();
     let homes = classes.iter().map(|(class, home, _)| format!("{} {home}", class.name()));
     let homes: Vec<_> = homes.filter(|row| !row.contains("GLACIER")).collect();
     let expected = [

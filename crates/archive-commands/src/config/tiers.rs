@@ -56,9 +56,9 @@ pub(crate) enum ClassAccess {
 /// Returns whether an option's name indicates a secret.
 fn is_secret(option: &str) -> bool {
     let option = option.to_ascii_lowercase();
-    let is_said = |word| option.contains(word);
-    ["secret", "token", "password", "sas", "credential"].into_iter().any(is_said)
-        || (is_said("key") && !option.ends_with("key_id"))
+    let contains_word = |word| option.contains(word);
+    ["secret", "token", "password", "sas", "credential"].into_iter().any(contains_word)
+        || (contains_word("key") && !option.ends_with("key_id"))
 }
 
 /// Builds the table of classes.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
 use fulgurite_tome::limits::{IDLE, IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
-use fulgurite_tome::{Layout, Parts, Split, TomeId};
-use fulgurite_tome_store::Promise;
+use fulgurite_tome::{CodeParams, Layout, Parts, TomeId};
+use fulgurite_tome_store::PutGuarantee;
 use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use super::rack::Backend;
 /// Name of its tier.
 pub const TIER: &str = "tomes";
 /// Placeholder in a pattern for the number of a tome.
-const MARK: &str = "{tome}";
+const PLACEHOLDER: &str = "{tome}";
 /// Fewest tomes: one for each member of a group, and one that can replace another.
 const TOMES_MIN: u32 = 3;
 
@@ -40,11 +40,11 @@ pub struct Tomes {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<PathBuf>,
     /// Data and parity members of each group.
-    pub groups: Split,
+    pub groups: CodeParams,
     /// Size of a block.
     pub block: ByteCount,
     /// Data and parity blocks per segment.
-    pub segment: Split,
+    pub segment: CodeParams,
     /// Segments per region.
     pub segments: u32,
     /// Regions per disk.
@@ -53,7 +53,7 @@ pub struct Tomes {
     /// needed.
     pub spares: u32,
     /// The protection that a body needs before its staged copy is removed.
-    pub promise: Promise,
+    pub promise: PutGuarantee,
     /// Most spin-ups of a disk in 24 hours, for work that can wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
@@ -77,7 +77,7 @@ pub struct Tomes {
 
 impl Default for Tomes {
     fn default() -> Self {
-        let split = |data, parity| Split::new(data, parity);
+        let split = |data, parity| CodeParams::new(data, parity);
         Self {
             directory: None,
             count: 8,
@@ -90,7 +90,7 @@ impl Default for Tomes {
             segments: 16,
             regions: 16,
             spares: 1024,
-            promise: Promise::Protected,
+            promise: PutGuarantee::Protected,
             max_spinups_per_day: None,
             idle: IDLE,
             backend: Backend::default(),
@@ -129,12 +129,12 @@ impl Tomes {
 
     /// Returns the directory of the disk of each tome in this process.
     pub fn roots(&self, data: &Path) -> Result<BTreeMap<TomeId, PathBuf>, ConfigError> {
-        let folder = self.folder(data).join("disks").join(MARK);
+        let folder = self.folder(data).join("disks").join(PLACEHOLDER);
         let pattern = self.disks.clone().unwrap_or_else(|| folder.display().to_string());
-        if !pattern.contains(MARK) {
-            return refuse("tomes.disks", format!("\"{pattern}\" has no {MARK} in it"));
+        if !pattern.contains(PLACEHOLDER) {
+            return refuse("tomes.disks", format!("\"{pattern}\" has no {PLACEHOLDER} in it"));
         }
-        let root = |tome: u32| PathBuf::from(pattern.replace(MARK, &tome.to_string()));
+        let root = |tome: u32| PathBuf::from(pattern.replace(PLACEHOLDER, &tome.to_string()));
         Ok((0..self.count).map(|tome| (TomeId::new(tome), root(tome))).collect())
     }
 
@@ -143,14 +143,15 @@ impl Tomes {
         &self,
         roots: &BTreeMap<TomeId, PathBuf>,
     ) -> Result<BTreeMap<PlaceId, LinuxDisk>, ConfigError> {
-        let Some(pattern) = self.device.as_ref().filter(|pattern| pattern.contains(MARK)) else {
+        let Some(pattern) = self.device.as_ref().filter(|pattern| pattern.contains(PLACEHOLDER))
+        else {
             return refuse(
                 "tomes.device",
-                format!("a real disk has a device: name it with {MARK}"),
+                format!("a real disk has a device: name it with {PLACEHOLDER}"),
             );
         };
         let disk = |(tome, root): (&TomeId, &PathBuf)| {
-            let device = PathBuf::from(pattern.replace(MARK, &tome.to_string()));
+            let device = PathBuf::from(pattern.replace(PLACEHOLDER, &tome.to_string()));
             let mount = self.mount.then(|| root.clone());
             (PlaceId::new(tome.get()), LinuxDisk { device, mount, smartctl: None })
         };
@@ -163,7 +164,8 @@ impl Tomes {
         if let Err(error) = self.groups.of_group() {
             return refuse("tomes.groups", error_chain(&error));
         }
-        if self.max_spinups_per_day.is_some_and(|of| !(1..=SPIN_UPS_A_DAY_MAX).contains(&of)) {
+        if self.max_spinups_per_day.is_some_and(|limit| !(1..=SPIN_UPS_A_DAY_MAX).contains(&limit))
+        {
             let reason = format!("write 1 to {SPIN_UPS_A_DAY_MAX}, or leave it out");
             return refuse("tomes.max_spinups_per_day", reason);
         }

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{bound, check, raise};
+use super::{check, limit, raise};
 use crate::limits::DESCRIPTORS_MIN;
 
 #[test]
@@ -12,7 +12,7 @@ fn the_bound_is_raised_as_far_as_it_goes() {
     let lowered = Rlimit { current: Some(hard.min(512)), maximum: before.maximum };
     setrlimit(Resource::Nofile, lowered).unwrap();
     raise().unwrap();
-    assert_eq!(bound(), hard);
+    assert_eq!(limit(), hard);
 }
 
 #[test]

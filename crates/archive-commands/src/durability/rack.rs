@@ -7,7 +7,7 @@
 //! detection: at most the interval of verifications.
 
 use fulgurite_codes::CodeError;
-use fulgurite_codes::durability::{Chance, binomial_tail};
+use fulgurite_codes::durability::{Probability, binomial_tail};
 
 /// Days per year.
 pub(super) const YEAR_DAYS: f64 = 365.24;
@@ -27,19 +27,19 @@ pub(super) fn yearly_loss(
     failures: f64,
     days: f64,
     year_days: f64,
-) -> Result<Chance, CodeError> {
+) -> Result<Probability, CodeError> {
     let period = binomial_tail(information + redundancy, failures * days / year_days, redundancy)?;
     let periods = year_days / days;
     // Below this all terms but the first are negligible.
     if period.ln() < -600.0 {
-        return Ok(Chance::from_ln(period.ln() + periods.ln()));
+        return Ok(Probability::from_ln(period.ln() + periods.ln()));
     }
     let year = -(periods * (-period.value()).ln_1p()).exp_m1();
-    Ok(Chance::from_ln(year.ln()))
+    Ok(Probability::from_ln(year.ln()))
 }
 
 /// Returns the number of nines of durability.
-pub(super) fn nines(chance: Chance) -> f64 {
+pub(super) fn nines(chance: Probability) -> f64 {
     -chance.ln() / std::f64::consts::LN_10
 }
 

@@ -9,29 +9,29 @@ use std::path::{Path, PathBuf};
 use fulgurite_geo_store::SiteEntry;
 use fulgurite_sites::doctor::{DoctorError, Outcome, Report, examine, examine_blobs};
 use fulgurite_sites::{Address, Key, OpenError};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, counted};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, pluralize};
 use fulgurite_terminal::progress;
 use fulgurite_units::{ErrorKind, error_chain};
 use serde::Serialize;
 
 use super::open::{entropy, opener};
-use crate::process::draw;
+use crate::process::random_bytes;
 
 /// Prefix of the row keys that the doctor writes and removes.
-pub(super) const MARK: &str = "doctor-";
+pub(super) const PROBE_PREFIX: &str = "doctor-";
 
 /// The role of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Part {
+pub(super) enum StoreRole {
     /// Rows.
     Table,
     /// Fragments.
     Blobs,
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for StoreRole {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Table => "table",
@@ -44,15 +44,15 @@ impl std::fmt::Display for Part {
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     site: String,
-    part: Part,
+    part: StoreRole,
     address: Address,
 }
 
 /// The doctor's findings about a store, as `--json` prints them.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct StoreReport<'a> {
     site: &'a str,
-    part: Part,
+    part: StoreRole,
     #[serde(flatten)]
     report: Option<&'a Report>,
     /// Why it could not be examined.
@@ -66,11 +66,11 @@ struct Told<'a> {
 /// When one of its addresses is invalid.
 pub(super) fn stores_of(site: &SiteEntry) -> anyhow::Result<Vec<Store>> {
     let mut stores = Vec::new();
-    for (part, text) in [(Part::Table, &site.table), (Part::Blobs, &site.blobs)] {
+    for (part, text) in [(StoreRole::Table, &site.table), (StoreRole::Blobs, &site.blobs)] {
         let Some(text) = text else { continue };
         let address = text.parse::<Address>().map_err(|error| {
             let what = format!("the {part} of site {:?}: {error}", site.name);
-            Coded::new(Exit::Config, what)
+            ExitError::new(Exit::Config, what)
         })?;
         stores.push(Store { site: site.name.clone(), part, address });
     }
@@ -91,39 +91,43 @@ pub(super) async fn examine_all(
     for store in stores {
         bar.set_message(format!("{} {}", store.site, store.part));
         let name = format!("{} of site {:?}", store.part, store.site);
-        match examined(store, may_create).await {
+        match examine_store(store, may_create).await {
             Ok(report) => {
-                bar.suspend(|| tell(store, &report, out))?;
+                bar.suspend(|| print_report(store, &report, out))?;
                 let failed = report.failed().map(|check| format!("{}: {}", check.name, check.seen));
                 let failed: Vec<String> = failed.collect();
                 if !failed.is_empty() {
                     refused.push(format!("the {name} is refused ({})", failed.join("; ")));
                 }
             }
-            Err(why) => {
+            Err(reason) => {
                 unknown += 1;
-                let told =
-                    Told { site: &store.site, part: store.part, report: None, error: Some(&why) };
-                out.json(&told)?;
-                let line = format_args!("{name} was not examined: {why}");
+                let finding = StoreReport {
+                    site: &store.site,
+                    part: store.part,
+                    report: None,
+                    error: Some(&reason),
+                };
+                out.json(&finding)?;
+                let line = format_args!("{name} was not examined: {reason}");
                 bar.suspend(|| out.text(line))?;
             }
         }
     }
     bar.finish_and_clear();
     if !refused.is_empty() {
-        return Err(Coded::new(Exit::Config, refused.join("; ")).into());
+        return Err(ExitError::new(Exit::Config, refused.join("; ")).into());
     }
     if unknown > 0 {
-        let message = format!("{} could not be examined", counted(unknown, "store"));
-        return Err(Coded::new(Exit::Unavailable, message).into());
+        let message = format!("{} could not be examined", pluralize(unknown, "store"));
+        return Err(ExitError::new(Exit::Unavailable, message).into());
     }
     Ok(())
 }
 
-fn tell(store: &Store, report: &Report, out: &Output) -> anyhow::Result<()> {
+fn print_report(store: &Store, report: &Report, out: &Output) -> anyhow::Result<()> {
     let Store { site, part, .. } = store;
-    out.json(&Told { site, part: *part, report: Some(report), error: None })?;
+    out.json(&StoreReport { site, part: *part, report: Some(report), error: None })?;
     for check in &report.checks {
         let outcome = match check.outcome {
             Outcome::Passed => "passed",
@@ -136,22 +140,24 @@ fn tell(store: &Store, report: &Report, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn examined(store: &Store, may_create: bool) -> Result<Report, String> {
-    let mark = format!("{MARK}{}", hex::encode(draw()));
+async fn examine_store(store: &Store, may_create: bool) -> Result<Report, String> {
+    let mark = format!("{PROBE_PREFIX}{}", hex::encode(random_bytes()));
     let prefix = Key::new(mark.clone()).map_err(|error| error_chain(&error))?;
     let place = match store.address.directory() {
-        Some(folder) => Some(Beside::make(folder, &mark)?),
+        Some(folder) => Some(ScratchFolder::make(folder, &mark)?),
         None => None,
     };
     let address = match &place {
-        Some(beside) => Address::of_directory(&beside.0).map_err(|error| error_chain(&error))?,
+        Some(scratch) => {
+            Address::from_directory(&scratch.0).map_err(|error| error_chain(&error))?
+        }
         None => store.address.clone(),
     };
     let may_create = may_create || place.is_some();
     let shown = store.address.to_string();
     match store.part {
-        Part::Table => table(&shown, &address, &prefix, may_create).await,
-        Part::Blobs => blobs(&shown, &address, &prefix, may_create).await,
+        StoreRole::Table => table(&shown, &address, &prefix, may_create).await,
+        StoreRole::Blobs => blobs(&shown, &address, &prefix, may_create).await,
     }
 }
 
@@ -163,9 +169,9 @@ async fn table(
 ) -> Result<Report, String> {
     // Opened twice, for separate connections, except for a table in memory.
     let first = opener();
-    let one = first.table(address, may_create).await.map_err(|error| opening(&error))?;
-    let two = first.table(address, false).await.map_err(|error| opening(&error))?;
-    examine(shown, &*one, &*two, prefix, &entropy()).await.map_err(|error| asking(&error))
+    let one = first.table(address, may_create).await.map_err(|error| open_error(&error))?;
+    let two = first.table(address, false).await.map_err(|error| open_error(&error))?;
+    examine(shown, &*one, &*two, prefix, &entropy()).await.map_err(|error| query_error(&error))
 }
 
 async fn blobs(
@@ -175,39 +181,42 @@ async fn blobs(
     may_create: bool,
 ) -> Result<Report, String> {
     let first = opener();
-    let one = first.blobs(address, may_create).await.map_err(|error| opening(&error))?;
-    let two = first.blobs(address, false).await.map_err(|error| opening(&error))?;
-    examine_blobs(shown, &*one, &*two, prefix, &entropy()).await.map_err(|error| asking(&error))
+    let one = first.blobs(address, may_create).await.map_err(|error| open_error(&error))?;
+    let two = first.blobs(address, false).await.map_err(|error| open_error(&error))?;
+    examine_blobs(shown, &*one, &*two, prefix, &entropy())
+        .await
+        .map_err(|error| query_error(&error))
 }
 
-fn opening(error: &OpenError) -> String {
-    let said = error_chain(error);
+fn open_error(error: &OpenError) -> String {
+    let message = error_chain(error);
     if matches!(error, OpenError::Missing { .. }) {
-        return format!("{said}: begin the namespace, or name this address alone");
+        return format!("{message}: begin the namespace, or name this address alone");
     }
-    said
+    message
 }
 
-fn asking(error: &DoctorError) -> String {
+fn query_error(error: &DoctorError) -> String {
     let hint = if error.kind() == ErrorKind::Unavailable { "; is it there?" } else { "" };
     format!("{}{hint}", error_chain(error))
 }
 
 /// A temporary folder beside a directory that exists or would be created; removed on drop.
-struct Beside(PathBuf);
+struct ScratchFolder(PathBuf);
 
-impl Beside {
+impl ScratchFolder {
     fn make(folder: &Path, mark: &str) -> Result<Self, String> {
-        let there = folder.ancestors().find(|place| place.is_dir());
-        let there = there.ok_or_else(|| format!("there is no folder of {}", folder.display()))?;
-        let beside = there.join(format!(".fulgurite-{mark}"));
-        std::fs::create_dir(&beside)
-            .map_err(|error| format!("cannot make \"{}\": {error}", beside.display()))?;
-        Ok(Self(beside))
+        let existing = folder.ancestors().find(|place| place.is_dir());
+        let existing =
+            existing.ok_or_else(|| format!("there is no folder of {}", folder.display()))?;
+        let scratch = existing.join(format!(".fulgurite-{mark}"));
+        std::fs::create_dir(&scratch)
+            .map_err(|error| format!("cannot make \"{}\": {error}", scratch.display()))?;
+        Ok(Self(scratch))
     }
 }
 
-impl Drop for Beside {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             tracing::warn!(folder = %self.0.display(), %error, "a folder of the doctor is left");

@@ -13,31 +13,31 @@
 //! it open.
 
 mod doctor;
-mod look;
 mod node;
 mod open;
+mod probe;
 mod shared;
 mod show;
 mod verify;
 
 use std::path::PathBuf;
 
-use fulgurite_geo_store::{GeoStore, Kept, SiteEntry, Waiting};
-use fulgurite_terminal::Work;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, counted, hint, note};
+use fulgurite_geo_store::{GeoStore, MaintenanceReport, SiteEntry, UndecidedReport};
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, hint, note, pluralize};
 use fulgurite_terminal::progress;
 use fulgurite_units::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-pub use self::open::{shared, tier, to_recover, to_serve};
+pub use self::open::{open_for_recover, open_for_serve, shared, tier};
 
-use self::look::SiteSeen;
 use self::node::NodeArgs;
-use self::open::Named;
-use crate::config::{Config, Overrides, of_process};
-use crate::process::keep_private;
+use self::open::Namespace;
+use self::probe::SiteStatus;
+use crate::config::{Config, Overrides, process_environment};
+use crate::process::restrict_umask;
 
 /// `geo`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -114,17 +114,18 @@ pub struct GeoArgs {
 }
 
 impl GeoArgs {
-    fn named(&self) -> anyhow::Result<Named> {
+    fn named(&self) -> anyhow::Result<Namespace> {
         if let Some(map) = &self.map {
-            return Named::read(map, self.near.clone());
+            return Namespace::read(map, self.near.clone());
         }
-        let config = Config::load(self.config.as_deref(), of_process(), Overrides::default())?;
+        let config =
+            Config::load(self.config.as_deref(), process_environment(), Overrides::default())?;
         let geo = config.geo.ok_or_else(|| {
             let message = "no map of sites is named: give --map FILE, or --config FILE with a \
                            table [geo]";
-            Coded::new(Exit::Usage, message)
+            ExitError::new(Exit::Usage, message)
         })?;
-        Named::read(&geo.map, self.near.clone().or(geo.near))
+        Namespace::read(&geo.map, self.near.clone().or(geo.near))
     }
 
     async fn open(&self) -> anyhow::Result<GeoStore> {
@@ -133,12 +134,12 @@ impl GeoArgs {
 }
 
 /// Runs `geo`.
-pub fn geo<'a>(args: &'a GeoCommand, out: &'a Output) -> Work<'a> {
+pub fn geo<'a>(args: &'a GeoCommand, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
 async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
-    keep_private();
+    restrict_umask();
     match &args.command {
         GeoAction::Init(args) => init(&args.named()?, out).await,
         GeoAction::Status { undecided, args } => status(&args.named()?, *undecided, out).await,
@@ -152,34 +153,34 @@ async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
         }
         GeoAction::Heal(args) => {
             let (store, bar) = (args.open().await?, progress::spinner("heal", out.is_json()));
-            let kept = store.heal(&counting(&bar)).await;
-            judge_healed(&done(&bar, kept)?, out)
+            let report = store.heal(&counting(&bar)).await;
+            report_healed(&done(&bar, report)?, out)
         }
         GeoAction::Collect(args) => {
             let (store, bar) = (args.open().await?, progress::spinner("collect", out.is_json()));
-            let kept = store.collect(&counting(&bar)).await;
-            let kept = done(&bar, kept)?;
-            out.json(&kept)?;
+            let report = store.collect(&counting(&bar)).await;
+            let report = done(&bar, report)?;
+            out.json(&report)?;
             out.text(format_args!(
                 "{} looked at; {} removed, {} left for the next time",
-                counted(kept.objects, "object"),
-                counted(kept.collected, "version"),
-                kept.left
+                pluralize(report.objects, "object"),
+                pluralize(report.collected, "version"),
+                report.left
             ))?;
-            judge(&kept, AGAIN, out)
+            report_problems(&report, RETRY, out)
         }
         GeoAction::Sweep { age, args } => {
             let (store, bar) = (args.open().await?, progress::spinner("sweep", out.is_json()));
-            let kept = store.sweep(*age, &counting(&bar)).await;
-            let kept = done(&bar, kept)?;
-            out.json(&kept)?;
+            let report = store.sweep(*age, &counting(&bar)).await;
+            let report = done(&bar, report)?;
+            out.json(&report)?;
             out.text(format_args!(
                 "{} looked at; {} removed, {} left for the next time",
-                counted(kept.objects, "fragment"),
-                kept.swept,
-                kept.left
+                pluralize(report.objects, "fragment"),
+                report.swept,
+                report.left
             ))?;
-            judge(&kept, AGAIN, out)
+            report_problems(&report, RETRY, out)
         }
         GeoAction::Node(args) => node::node(args, out).await,
         GeoAction::Verify(args) => verify::verify(&args.open().await?, out).await,
@@ -192,14 +193,14 @@ async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
 
 /// The result of `init`.
 #[derive(Debug, Serialize)]
-struct Begun {
+struct Created {
     name: String,
     epoch: u32,
     sites: usize,
 }
 
-async fn init(named: &Named, out: &Output) -> anyhow::Result<()> {
-    look::check_empty(&named.map).await?;
+async fn init(named: &Namespace, out: &Output) -> anyhow::Result<()> {
+    probe::check_empty(&named.map).await?;
     let mut stores = Vec::new();
     for site in &named.map.sites {
         stores.extend(doctor::stores_of(site)?);
@@ -208,21 +209,24 @@ async fn init(named: &Named, out: &Output) -> anyhow::Result<()> {
     doctor::examine_all(&stores, true, &Output::silent()).await?;
     let store = GeoStore::init(named.options()).await;
     let map = store.map_err(|error| named.failed(error))?.map();
-    let begun = Begun { name: map.name, epoch: map.epoch, sites: map.sites.len() };
-    out.json(&begun)?;
-    let (passed, sites) = (counted(stores.len() as u64, "store"), begun.sites as u64);
+    let created = Created { name: map.name, epoch: map.epoch, sites: map.sites.len() };
+    out.json(&created)?;
+    let (passed, sites) = (pluralize(stores.len() as u64, "store"), created.sites as u64);
     out.text(format_args!(
         "namespace {:?} is begun at {}; {passed} passed the doctor",
-        begun.name,
-        counted(sites, "site")
+        created.name,
+        pluralize(sites, "site")
     ))
 }
 
 /// Examines the store at an address in every role that it can have.
 async fn examine_one(url: &str, out: &Output) -> anyhow::Result<()> {
     let is_database = url.starts_with("postgres://") || url.starts_with("etcd://");
-    let (has_table, has_blobs) =
-        if url.starts_with("node://") { node::serves(url).await? } else { (true, !is_database) };
+    let (has_table, has_blobs) = if url.starts_with("node://") {
+        node::probe_stores(url).await?
+    } else {
+        (true, !is_database)
+    };
     let named = |has: bool| has.then(|| url.to_owned());
     let (table, blobs) = (named(has_table), named(has_blobs));
     let site = SiteEntry { name: "-".to_owned(), table, blobs, rebuilding: false };
@@ -231,7 +235,7 @@ async fn examine_one(url: &str, out: &Output) -> anyhow::Result<()> {
 
 /// A snapshot of a namespace and its sites.
 #[derive(Debug, Serialize)]
-struct Seen {
+struct NamespaceStatus {
     name: String,
     /// Whether the namespace can be used at all.
     is_open: bool,
@@ -240,63 +244,63 @@ struct Seen {
     epoch: u32,
     data: u8,
     parity: u8,
-    sites: Vec<SiteSeen>,
+    sites: Vec<SiteStatus>,
     /// Undecided versions, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    undecided: Option<Waiting>,
+    undecided: Option<UndecidedReport>,
 }
 
 /// Probes every store. Prints what is known even if too few sites answer.
-async fn status(named: &Named, undecided: bool, out: &Output) -> anyhow::Result<()> {
+async fn status(named: &Namespace, undecided: bool, out: &Output) -> anyhow::Result<()> {
     let opened = named.open().await;
-    let waiting = match &opened {
-        Ok(store) if undecided => Some(store.waiting().await),
+    let undecided_report = match &opened {
+        Ok(store) if undecided => Some(store.undecided_report().await),
         Ok(_) | Err(_) => None,
     };
-    let (waiting, unlisted) = match waiting.transpose() {
-        Ok(waiting) => (waiting, None),
+    let (undecided_report, unlisted) = match undecided_report.transpose() {
+        Ok(undecided_report) => (undecided_report, None),
         Err(error) => (None, Some(error)),
     };
     let map = opened.as_ref().map_or_else(|_| named.map.clone(), GeoStore::map);
-    let sites = look::look(&map).await;
-    let seen = Seen {
+    let sites = probe::look(&map).await;
+    let status = NamespaceStatus {
         is_open: opened.is_ok(),
-        is_well: opened.is_ok() && sites.iter().all(SiteSeen::is_well),
+        is_well: opened.is_ok() && sites.iter().all(SiteStatus::is_well),
         name: map.name,
         epoch: map.epoch,
         data: map.data,
         parity: map.parity,
         sites,
-        undecided: waiting,
+        undecided: undecided_report,
     };
-    out.json(&seen)?;
-    out.text(show::seen(&seen))?;
+    out.json(&status)?;
+    out.text(show::status(&status))?;
     opened?;
     unlisted.map_or(Ok(()), |error| Err(error.into()))
 }
 
 async fn replace(
-    named: &Named,
+    named: &Namespace,
     site: &str,
     (table, blobs): (Option<&str>, Option<&str>),
     out: &Output,
 ) -> anyhow::Result<()> {
     if table.is_none() && blobs.is_none() {
         let message = "name the new place: --table URL, --blobs URL, or both";
-        return Err(Coded::new(Exit::Usage, message).into());
+        return Err(ExitError::new(Exit::Usage, message).into());
     }
     let store = named.open().await?;
     let map = store.map();
-    let there = map.sites.iter().find(|entry| entry.name == site).cloned().ok_or_else(|| {
+    let current = map.sites.iter().find(|entry| entry.name == site).cloned().ok_or_else(|| {
         let names: Vec<&str> = map.sites.iter().map(|entry| entry.name.as_str()).collect();
         let message = format!("the map has no site {site:?}; it has {}", names.join(", "));
-        Coded::new(Exit::NotFound, message)
+        ExitError::new(Exit::NotFound, message)
     })?;
     let new = |given: Option<&str>, old: Option<String>| given.map(str::to_owned).or(old);
     let place = SiteEntry {
         name: site.to_owned(),
-        table: new(table, there.table),
-        blobs: new(blobs, there.blobs),
+        table: new(table, current.table),
+        blobs: new(blobs, current.blobs),
         rebuilding: true,
     };
     // Only the new stores: the others were examined when they were added.
@@ -307,17 +311,17 @@ async fn replace(
     };
     doctor::examine_all(&doctor::stores_of(&examined)?, false, &Output::silent()).await?;
     let bar = progress::spinner("replace", out.is_json());
-    let told = |what: &'static str, count: u64| bar.set_message(format!("{what}: {count}"));
-    let kept = store.replace_site(site, place, &told).await;
-    let (kept, map) = (done(&bar, kept)?, store.map());
-    out.json(&kept)?;
-    out.text(show::healed(&kept))?;
+    let on_progress = |what: &'static str, count: u64| bar.set_message(format!("{what}: {count}"));
+    let report = store.replace_site(site, place, &on_progress).await;
+    let (report, map) = (done(&bar, report)?, store.map());
+    out.json(&report)?;
+    out.text(show::healed(&report))?;
     let is_made_again = map.sites.iter().any(|entry| entry.name == site && !entry.rebuilding);
     if !is_made_again {
-        return judge(&kept, AGAIN, out);
+        return report_problems(&report, RETRY, out);
     }
     out.text(format_args!("site {site:?} is replaced; the map is number {}", map.epoch))?;
-    judge(&kept, "`fulgurite geo heal` does the rest when all sites answer", out)
+    report_problems(&report, "`fulgurite geo heal` does the rest when all sites answer", out)
 }
 
 /// Returns a callback that shows how many were examined.
@@ -330,40 +334,40 @@ fn done<T>(bar: &ProgressBar, done: Result<T, fulgurite_geo_store::GeoError>) ->
     Ok(done?)
 }
 
-fn judge_healed(kept: &Kept, out: &Output) -> anyhow::Result<()> {
-    out.json(kept)?;
-    out.text(show::healed(kept))?;
-    judge(kept, AGAIN, out)
+fn report_healed(report: &MaintenanceReport, out: &Output) -> anyhow::Result<()> {
+    out.json(report)?;
+    out.text(show::healed(report))?;
+    report_problems(report, RETRY, out)
 }
 
 /// The remedy for incomplete work.
-const AGAIN: &str = "say it again when all sites answer";
+const RETRY: &str = "say it again when all sites answer";
 
 /// Prints losses and problems; returns an error with the remedy `then` if there are any.
-fn judge(kept: &Kept, then: &str, out: &Output) -> anyhow::Result<()> {
-    for lost in &kept.lost {
+fn report_problems(report: &MaintenanceReport, then: &str, out: &Output) -> anyhow::Result<()> {
+    for lost in &report.lost {
         out.text(format_args!("lost: {lost}"))?;
     }
-    for problem in &kept.problems {
+    for problem in &report.problems {
         out.text(format_args!("problem: {problem}"))?;
     }
-    if !kept.lost.is_empty() {
-        let lost = counted(kept.lost.len() as u64, "version");
+    if !report.lost.is_empty() {
+        let lost = pluralize(report.lost.len() as u64, "version");
         let message = format!("{lost} acknowledged, and too few fragments are left of each");
-        return Err(Coded::new(Exit::Corrupt, message).into());
+        return Err(ExitError::new(Exit::Corrupt, message).into());
     }
-    if !kept.problems.is_empty() || kept.missing > 0 || kept.unsure > 0 {
-        let problems = kept.problems.len() as u64;
+    if !report.problems.is_empty() || report.missing > 0 || report.unsure > 0 {
+        let problems = report.problems.len() as u64;
         let message = format!(
             "{}, {} missing still, {} not looked at in time: {then}",
-            counted(problems, "problem"),
-            counted(kept.missing, "fragment"),
-            counted(kept.unsure, "object")
+            pluralize(problems, "problem"),
+            pluralize(report.missing, "fragment"),
+            pluralize(report.unsure, "object")
         );
         if !out.is_json() {
             note(hint("`fulgurite geo status` says which sites answer"));
         }
-        return Err(Coded::new(Exit::Partial, message).into());
+        return Err(ExitError::new(Exit::Partial, message).into());
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use fulgurite_sites::{Address, OpenError};
 use fulgurite_sites_net::{AddressedStores, Node, NodeError, NodeOptions, NodeTls, TlsFiles};
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -54,7 +54,7 @@ struct Serving<'a> {
 
 /// Serves until stopped.
 pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
-    descriptors::raise_bound();
+    descriptors::raise_limit();
     let table = address("table", args.table.as_deref())?;
     let blobs = address("blobs", args.blobs.as_deref())?;
     let shown = |address: &Option<Address>| address.as_ref().map(Address::to_string);
@@ -79,7 +79,7 @@ pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
         table: table_shown,
         blobs: blobs_shown,
     };
-    tell(&serving, out)?;
+    announce(&serving, out)?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -88,7 +88,7 @@ pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(serving: &Serving<'_>, out: &Output) -> anyhow::Result<()> {
+fn announce(serving: &Serving<'_>, out: &Output) -> anyhow::Result<()> {
     out.json(serving)?;
     let parts = [("table", &serving.table), ("blobs", &serving.blobs)];
     let parts = parts.into_iter().filter_map(|(part, at)| Some(format!("{part} {}", at.as_ref()?)));
@@ -107,16 +107,16 @@ fn tell(serving: &Serving<'_>, out: &Output) -> anyhow::Result<()> {
 
 fn address(what: &str, text: Option<&str>) -> anyhow::Result<Option<Address>> {
     let parsed = text.map(str::parse::<Address>).transpose();
-    let wrong = |error| Coded::new(Exit::Config, format!("--{what}: {error}"));
+    let wrong = |error| ExitError::new(Exit::Config, format!("--{what}: {error}"));
     Ok(parsed.map_err(wrong)?)
 }
 
 /// Returns whether the node at an address serves a table, and blobs; other errors show up when they
 /// are used.
-pub(super) async fn serves(url: &str) -> anyhow::Result<(bool, bool)> {
-    let address: Address = url
-        .parse()
-        .map_err(|error| Coded::new(Exit::Config, format!("the address of the node: {error}")))?;
+pub(super) async fn probe_stores(url: &str) -> anyhow::Result<(bool, bool)> {
+    let address: Address = url.parse().map_err(|error| {
+        ExitError::new(Exit::Config, format!("the address of the node: {error}"))
+    })?;
     let opener = opener();
     let table = opener.table(&address, true).await;
     let blobs = opener.blobs(&address, true).await;

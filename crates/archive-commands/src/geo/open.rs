@@ -10,18 +10,18 @@ use fulgurite_gateway::ColdTiers;
 use fulgurite_geo_store::{FragmentCache, GeoOptions, GeoStore, SiteMap};
 use fulgurite_sites::{Entropy, Opener};
 use fulgurite_sites_net::NetNodes;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use object_store::prefix::PrefixStore;
 use tokio::runtime::Runtime;
 
 use super::shared::SharedSites;
 use crate::config::geo::TIER;
-use crate::config::{Config, Geo, of_process};
-use crate::process::draw;
+use crate::config::{Config, Geo, process_environment};
+use crate::process::random_bytes;
 
 /// Selects a namespace by its map, as seen from one of its sites or from none.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(super) struct Namespace {
     /// The file of the map.
     pub(super) file: PathBuf,
     /// The map in the file.
@@ -30,14 +30,17 @@ pub(super) struct Named {
     pub(super) near: Option<String>,
 }
 
-impl Named {
+impl Namespace {
     /// Reads a map.
     ///
     /// # Errors
     /// When there is none, or it is invalid.
     pub(super) fn read(file: &Path, near: Option<String>) -> anyhow::Result<Self> {
         let cannot = |error| {
-            Coded::new(Exit::Config, format!("the map of sites \"{}\": {error}", file.display()))
+            ExitError::new(
+                Exit::Config,
+                format!("the map of sites \"{}\": {error}", file.display()),
+            )
         };
         let text = std::fs::read_to_string(file).map_err(cannot)?;
         let map = SiteMap::parse(&text).map_err(|error| {
@@ -80,22 +83,22 @@ impl Named {
 
 /// Unpredictable random bytes.
 pub(super) fn entropy() -> Entropy {
-    Entropy::new(draw)
+    Entropy::new(random_bytes)
 }
 
 /// Opens stores and remote nodes. Secrets come from this process's environment.
 pub(super) fn opener() -> Opener {
     let nodes = Arc::new(NetNodes::new(entropy()));
-    Opener::new(entropy(), of_process()).with_nodes(nodes)
+    Opener::new(entropy(), process_environment()).with_nodes(nodes)
 }
 
 /// Opens the namespace of the configuration for `serve`, if it has one, and starts its maintenance.
 ///
 /// # Errors
 /// Those of opening it.
-pub async fn to_serve(config: &Config) -> anyhow::Result<Option<GeoStore>> {
+pub async fn open_for_serve(config: &Config) -> anyhow::Result<Option<GeoStore>> {
     let Some(geo) = &config.geo else { return Ok(None) };
-    let named = Named::read(&geo.map, geo.near.clone())?;
+    let named = Namespace::read(&geo.map, geo.near.clone())?;
     let store = named.open_with(cache(geo)?).await?;
     store.keep(geo.heal_every, geo.collect_every);
     Ok(Some(store))
@@ -113,7 +116,7 @@ fn cache(geo: &Geo) -> anyhow::Result<Option<FragmentCache>> {
 ///
 /// # Errors
 /// Those of opening it.
-pub fn to_recover(config: &Config) -> anyhow::Result<Option<(GeoStore, Runtime)>> {
+pub fn open_for_recover(config: &Config) -> anyhow::Result<Option<(GeoStore, Runtime)>> {
     let Some(geo) = &config.geo else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let store = runtime.block_on(open(geo))?;
@@ -121,7 +124,7 @@ pub fn to_recover(config: &Config) -> anyhow::Result<Option<(GeoStore, Runtime)>
 }
 
 async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
-    Named::read(&geo.map, geo.near.clone())?.open().await
+    Namespace::read(&geo.map, geo.near.clone())?.open().await
 }
 
 /// Returns the options of buckets shared with other archives, if the configuration names some.

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fulgurite_archive::config::{
-    SharedBytes, SharedCondition, SharedError, SharedFound, SharedPut, SharedStore,
+    SharedBytes, SharedCondition, SharedError, SharedObjectMeta, SharedPut, SharedStore,
 };
 use fulgurite_geo_store::limits::CHUNKS_AT_ONCE;
-use fulgurite_geo_store::{GeoError, GeoStore, Mode, Noted};
+use fulgurite_geo_store::{GeoError, GeoStore, Mode, NotedObject};
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::limits::SHARED_ROOM_MIB;
+use crate::limits::SHARED_MEMORY_MIB;
 
 /// Objects of the namespace that archives share.
 #[derive(Debug)]
@@ -29,26 +29,26 @@ pub(super) struct SharedSites {
 
 impl SharedSites {
     pub(super) fn new(store: GeoStore) -> Self {
-        let room = || Arc::new(Semaphore::new(SHARED_ROOM_MIB));
+        let room = || Arc::new(Semaphore::new(SHARED_MEMORY_MIB));
         Self { store, room_in: room(), room_out: room() }
     }
 
     /// Waits until there is room for a body of this size.
-    async fn room(&self, of: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let wanted = room_of(bytes, self.store.map().chunk.get());
+    async fn room(&self, pool: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let wanted = memory_mib(bytes, self.store.map().chunk.get());
         // The semaphore is never closed.
-        Arc::clone(of).acquire_many_owned(wanted).await.ok()
+        Arc::clone(pool).acquire_many_owned(wanted).await.ok()
     }
 }
 
 /// Returns the MiB that a body takes: its buffered chunks, and the same encoded.
-fn room_of(bytes: u64, chunk: u64) -> u32 {
+fn memory_mib(bytes: u64, chunk: u64) -> u32 {
     let ahead = bytes.min(chunk.saturating_mul(CHUNKS_AT_ONCE as u64));
-    let wanted = ahead.saturating_mul(3).div_ceil(1 << 20).clamp(1, SHARED_ROOM_MIB as u64);
+    let wanted = ahead.saturating_mul(3).div_ceil(1 << 20).clamp(1, SHARED_MEMORY_MIB as u64);
     u32::try_from(wanted).unwrap_or(u32::MAX)
 }
 
-fn told(error: GeoError) -> SharedError {
+fn to_shared_error(error: GeoError) -> SharedError {
     let what = error_chain(&error);
     match error.kind() {
         ErrorKind::Conflict => SharedError::Refused,
@@ -60,9 +60,9 @@ fn told(error: GeoError) -> SharedError {
     }
 }
 
-fn found(noted: Noted) -> SharedFound {
-    let Noted { key, version, size, time, note } = noted;
-    SharedFound { name: key, version, bytes: size, time, note }
+fn to_shared_found(noted: NotedObject) -> SharedObjectMeta {
+    let NotedObject { key, version, size, time, note } = noted;
+    SharedObjectMeta { name: key, version, bytes: size, time, note }
 }
 
 #[async_trait]
@@ -72,44 +72,49 @@ impl SharedStore for SharedSites {
         let mode = match condition {
             SharedCondition::Always => Mode::Overwrite,
             SharedCondition::Absent => Mode::Create,
-            SharedCondition::Is(version) => Mode::Update(version),
+            SharedCondition::Version(version) => Mode::Update(version),
         };
         let _room = self.room(&self.room_in, bytes).await;
-        let written = self.store.put_noted(&name, (bytes, body.map(Ok).boxed()), note, mode).await;
-        written.map(drop).map_err(told)
+        let written =
+            self.store.put_with_note(&name, (bytes, body.map(Ok).boxed()), note, mode).await;
+        written.map(drop).map_err(to_shared_error)
     }
 
-    async fn find(&self, name: &str) -> Result<Option<SharedFound>, SharedError> {
-        Ok(self.store.find_noted(name).await.map_err(told)?.map(found))
+    async fn find(&self, name: &str) -> Result<Option<SharedObjectMeta>, SharedError> {
+        Ok(self.store.find_with_note(name).await.map_err(to_shared_error)?.map(to_shared_found))
     }
 
     async fn get(
         &self,
         name: &str,
         range: Range<u64>,
-    ) -> Result<Option<(SharedFound, SharedBytes)>, SharedError> {
+    ) -> Result<Option<(SharedObjectMeta, SharedBytes)>, SharedError> {
         let wanted = range.end.saturating_sub(range.start);
-        let got = self.store.get_noted(name, range).await.map_err(told)?;
+        let got = self.store.get_with_note(name, range).await.map_err(to_shared_error)?;
         let Some((noted, bytes)) = got else { return Ok(None) };
         // The size is known only now; at most the first chunk has been read.
         let room = self.room(&self.room_out, wanted.min(noted.size)).await;
-        let bytes = bytes.map_err(told).inspect(move |_| {
+        let bytes = bytes.map_err(to_shared_error).inspect(move |_| {
             // Held until the reader is done or gone.
             let _ = &room;
         });
-        Ok(Some((found(noted), bytes.boxed())))
+        Ok(Some((to_shared_found(noted), bytes.boxed())))
     }
 
     async fn delete(&self, name: &str) -> Result<bool, SharedError> {
-        self.store.remove_noted(name).await.map_err(told)
+        self.store.remove_noted(name).await.map_err(to_shared_error)
     }
 
     fn list(
         &self,
         folder: &str,
         after: Option<&str>,
-    ) -> BoxStream<'static, Result<SharedFound, SharedError>> {
-        self.store.list_noted(folder, after).map_ok(found).map_err(told).boxed()
+    ) -> BoxStream<'static, Result<SharedObjectMeta, SharedError>> {
+        self.store
+            .list_with_notes(folder, after)
+            .map_ok(to_shared_found)
+            .map_err(to_shared_error)
+            .boxed()
     }
 }
 
@@ -120,8 +125,8 @@ mod tests {
     #[test]
     fn a_body_takes_room_for_what_is_held_of_it() {
         let chunk = 4 << 20;
-        assert_eq!([0, 1, 1 << 20].map(|bytes| room_of(bytes, chunk)), [1, 1, 3]);
-        assert_eq!([16 << 20, 1 << 40, u64::MAX].map(|bytes| room_of(bytes, chunk)), [48; 3]);
-        assert_eq!(room_of(1 << 40, 1 << 40), 2048, "never more than there is");
+        assert_eq!([0, 1, 1 << 20].map(|bytes| memory_mib(bytes, chunk)), [1, 1, 3]);
+        assert_eq!([16 << 20, 1 << 40, u64::MAX].map(|bytes| memory_mib(bytes, chunk)), [48; 3]);
+        assert_eq!(memory_mib(1 << 40, 1 << 40), 2048, "never more than there is");
     }
 }

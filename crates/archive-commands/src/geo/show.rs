@@ -1,37 +1,37 @@
 //! Formats the state of a namespace over several sites as text.
 
-use fulgurite_geo_store::{Kept, Waiting};
-use fulgurite_terminal::output::counted;
+use fulgurite_geo_store::{MaintenanceReport, UndecidedReport};
+use fulgurite_terminal::output::pluralize;
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_units::Duration;
 
-use super::Seen;
-use super::look::{SiteSeen, StoreSeen};
+use super::NamespaceStatus;
+use super::probe::{SiteStatus, StoreStatus};
 
 /// Formats a snapshot of a namespace.
-pub(super) fn seen(seen: &Seen) -> String {
-    let health = match (seen.is_open, seen.is_well) {
+pub(super) fn status(status: &NamespaceStatus) -> String {
+    let health = match (status.is_open, status.is_well) {
         (true, true) => style::out(Tone::Good, "well").to_string(),
         (true, false) => style::out(Tone::Notice, "not well").to_string(),
         (false, _) => style::out(Tone::Bad, "cannot be used").to_string(),
     };
     let mut lines = vec![
-        format!("namespace    {}", seen.name),
+        format!("namespace    {}", status.name),
         format!("health       {health}"),
-        format!("map          number {}", seen.epoch),
+        format!("map          number {}", status.epoch),
         format!(
             "objects      {} of {} fragments give one back",
-            seen.data,
-            seen.data + seen.parity
+            status.data,
+            status.data + status.parity
         ),
     ];
-    lines.extend(seen.undecided.as_ref().map(undecided));
-    lines.extend(seen.sites.iter().flat_map(site));
+    lines.extend(status.undecided.as_ref().map(undecided));
+    lines.extend(status.sites.iter().flat_map(site));
     lines.join("\n")
 }
 
-fn undecided(waiting: &Waiting) -> String {
-    let mut line = format!("undecided    {}", counted(waiting.versions, "version"));
+fn undecided(waiting: &UndecidedReport) -> String {
+    let mut line = format!("undecided    {}", pluralize(waiting.versions, "version"));
     if waiting.versions > 0 {
         line.push_str(&format!(", the oldest for {}", ago(waiting.oldest_seconds)));
         let others = waiting.versions - waiting.objects.len() as u64;
@@ -47,13 +47,13 @@ fn ago(seconds: u64) -> String {
     Duration::from_secs(seconds).to_string()
 }
 
-fn site(site: &SiteSeen) -> Vec<String> {
+fn site(site: &SiteStatus) -> Vec<String> {
     let stores = [("table", &site.table), ("blobs", &site.blobs)];
     let lines = stores.into_iter().filter_map(|(part, store)| Some((part, store.as_ref()?)));
     lines.map(|(part, store)| line(site, part, store)).collect()
 }
 
-fn line(site: &SiteSeen, part: &str, store: &StoreSeen) -> String {
+fn line(site: &SiteStatus, part: &str, store: &StoreStatus) -> String {
     let says = match (&store.trouble, store.milliseconds) {
         (Some(trouble), _) => style::out(Tone::Bad, trouble).to_string(),
         (None, Some(milliseconds)) => format!("answers in {milliseconds:.1} ms"),
@@ -64,27 +64,27 @@ fn line(site: &SiteSeen, part: &str, store: &StoreSeen) -> String {
 }
 
 /// Formats the result of healing.
-pub(super) fn healed(kept: &Kept) -> String {
+pub(super) fn healed(report: &MaintenanceReport) -> String {
     let mut line = format!(
         "{} looked at, {} whole; {} made again",
-        counted(kept.objects, "object"),
-        kept.whole,
-        counted(kept.rebuilt, "fragment")
+        pluralize(report.objects, "object"),
+        report.whole,
+        pluralize(report.rebuilt, "fragment")
     );
     for (count, what) in [
-        (kept.restored, "rows are at their site again"),
-        (kept.settled, "open versions decided"),
-        (kept.hidden, "versions hidden that nobody was told of"),
-        (kept.missing, "fragments missing still"),
-        (kept.unsure, "objects not looked at in time"),
-        (kept.undecided, "versions undecided still"),
+        (report.restored, "rows are at their site again"),
+        (report.settled, "open versions decided"),
+        (report.hidden, "versions hidden that nobody was told of"),
+        (report.missing, "fragments missing still"),
+        (report.unsure, "objects not looked at in time"),
+        (report.undecided, "versions undecided still"),
     ] {
         if count > 0 {
             line.push_str(&format!("; {count} {what}"));
         }
     }
-    if kept.undecided > 0 {
-        line.push_str(&format!(", the oldest for {}", ago(kept.oldest_undecided_seconds)));
+    if report.undecided > 0 {
+        line.push_str(&format!(", the oldest for {}", ago(report.oldest_undecided_seconds)));
     }
     line
 }

@@ -2,8 +2,8 @@
 //! just as many sites as it needs; `heal` checks the other fragments.
 
 use fulgurite_geo_store::{GeoError, GeoStore};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, bytes, counted};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, bytes, pluralize};
 use fulgurite_terminal::progress;
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -11,7 +11,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore as _, ObjectStoreExt as _};
 use serde::Serialize;
 
-use crate::limits::{GEO_NAMED_MAX, GEO_VERIFIED_AT_ONCE};
+use crate::limits::{GEO_LISTED_MAX, GEO_VERIFY_CONCURRENCY};
 
 /// The result of reading.
 #[derive(Debug, Default, Serialize)]
@@ -35,7 +35,7 @@ pub(super) async fn verify(store: &GeoStore, out: &Output) -> anyhow::Result<()>
         let read = read(store, &location).await;
         Ok::<_, object_store::Error>((location, read))
     });
-    let mut all = std::pin::pin!(all.buffer_unordered(GEO_VERIFIED_AT_ONCE));
+    let mut all = std::pin::pin!(all.buffer_unordered(GEO_VERIFY_CONCURRENCY));
     while let Some((location, read)) = all.try_next().await? {
         match read {
             Ok(length) => {
@@ -49,14 +49,14 @@ pub(super) async fn verify(store: &GeoStore, out: &Output) -> anyhow::Result<()>
                 let is_corrupt = kind_of(&error) == Some(ErrorKind::Corrupt);
                 let Verified { damaged, problems, .. } = &mut verified;
                 let list = if is_corrupt { damaged } else { problems };
-                if list.len() < GEO_NAMED_MAX {
+                if list.len() < GEO_LISTED_MAX {
                     list.push(format!("{location}: {}", error_chain(&error)));
                 }
             }
         }
     }
     bar.finish_and_clear();
-    judge(&verified, out)
+    report_verified(&verified, out)
 }
 
 async fn read(store: &GeoStore, location: &Path) -> object_store::Result<u64> {
@@ -80,9 +80,9 @@ fn kind_of(error: &object_store::Error) -> Option<ErrorKind> {
     None
 }
 
-fn judge(verified: &Verified, out: &Output) -> anyhow::Result<()> {
+fn report_verified(verified: &Verified, out: &Output) -> anyhow::Result<()> {
     out.json(verified)?;
-    let read = counted(verified.objects, "object");
+    let read = pluralize(verified.objects, "object");
     out.text(format_args!("{read} read whole, {}", bytes(verified.bytes)))?;
     for damaged in &verified.damaged {
         out.text(format_args!("damaged: {damaged}"))?;
@@ -91,13 +91,15 @@ fn judge(verified: &Verified, out: &Output) -> anyhow::Result<()> {
         out.text(format_args!("problem: {problem}"))?;
     }
     if !verified.damaged.is_empty() {
-        let count = counted(verified.damaged.len() as u64, "object");
+        let count = pluralize(verified.damaged.len() as u64, "object");
         let message = format!("{count} lost, or not what was put; each was named");
-        return Err(Coded::new(Exit::Corrupt, message).into());
+        return Err(ExitError::new(Exit::Corrupt, message).into());
     }
     if !verified.problems.is_empty() {
-        let count = counted(verified.problems.len() as u64, "object");
-        return Err(Coded::new(Exit::Partial, format!("{count} not read; each was named")).into());
+        let count = pluralize(verified.problems.len() as u64, "object");
+        return Err(
+            ExitError::new(Exit::Partial, format!("{count} not read; each was named")).into()
+        );
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use fulgurite_decode::{About, Interval};
+use fulgurite_decode::{Interval, Provenance};
 use fulgurite_terminal::output::Output;
 use serde_json::json;
 
@@ -38,7 +38,7 @@ pub(super) fn calibrate(args: &CalibrateArgs, out: &Output) -> anyhow::Result<()
     let errors = reads.mean(|read| read.symbol_error_rate);
     let information = reads.mean(|read| read.information);
     let failures = reads.failure_rate();
-    let statistics = fit.finish(About {
+    let statistics = fit.finish(Provenance {
         preset: args.reader.channel.clone(),
         decoder: decoder.clone(),
         seed: args.seed,

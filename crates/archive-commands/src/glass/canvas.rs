@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! title
-//! map             every voxel `enlarged` pixels wide
+//! map             every voxel `voxel_pixels` pixels wide
 //! |-----|  20 voxels, 10 um
 //! [] legend  [] legend
 //! ```
@@ -15,7 +15,7 @@ use std::path::Path;
 const MAP_PIXELS: usize = 960;
 
 /// Largest side of a voxel in pixels.
-const ENLARGED_MAX: usize = 16;
+const VOXEL_PIXELS_MAX: usize = 16;
 
 /// Spacing around everything and between items, in pixels.
 const SPACE: usize = 12;
@@ -54,14 +54,14 @@ pub(super) struct Canvas {
 
 impl Map<'_> {
     /// Returns the side of a voxel in pixels.
-    pub(super) fn enlarged(&self) -> usize {
+    pub(super) fn voxel_pixels(&self) -> usize {
         let longest = self.size[0].max(self.size[1]).max(1);
-        (MAP_PIXELS / longest).clamp(1, ENLARGED_MAX)
+        (MAP_PIXELS / longest).clamp(1, VOXEL_PIXELS_MAX)
     }
 
     /// Draws the map.
     pub(super) fn draw(&self) -> Canvas {
-        let (side, [rows, columns]) = (self.enlarged(), self.size);
+        let (side, [rows, columns]) = (self.voxel_pixels(), self.size);
         let (voxels, label) = self.scale();
         let bar = voxels * side;
         let legend: usize = self.legend.iter().map(|(_, text)| swatch(text)).sum();
@@ -218,7 +218,7 @@ mod tests {
             pitch_um: 0.5,
             legend: &legend,
         };
-        let side = map.enlarged();
+        let side = map.voxel_pixels();
         assert_eq!(side, 16);
         assert_eq!(map.scale(), (20, "20 voxels, 10.0 um".to_owned()));
         let canvas = map.draw();

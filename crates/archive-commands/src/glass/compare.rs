@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use fulgurite_decode::{Interval, SoftStatistics};
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
         .with_context(|| format!("cannot read \"{}\"", args.statistics.display()))?;
     let statistics = SoftStatistics::from_json(&text).map_err(|error| {
         let message = format!("\"{}\": {error}", args.statistics.display());
-        anyhow::Error::from(Coded::new(Exit::Config, message))
+        anyhow::Error::from(ExitError::new(Exit::Config, message))
     })?;
     if statistics.preset != args.reader.channel {
         let message = format!(
@@ -70,7 +70,7 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
             args.statistics.display(),
             statistics.preset
         );
-        return Err(Coded::new(Exit::Config, message).into());
+        return Err(ExitError::new(Exit::Config, message).into());
     }
     let channel = args.reader.channel()?;
     let (decoder, make) = args.reader.decoder()?;
@@ -122,12 +122,12 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
     let wrong = wrong(&analog) + wrong(&drawn);
     if wrong > 0 {
         let message = format!("{wrong} sectors were read with other bytes than were written");
-        return Err(Coded::new(Exit::Corrupt, message).into());
+        return Err(ExitError::new(Exit::Corrupt, message).into());
     }
     if rows.iter().all(|row| row.agree) {
         return Ok(());
     }
-    Err(Coded::new(Exit::Failure, "the fidelities do not agree").into())
+    Err(ExitError::new(Exit::Failure, "the fidelities do not agree").into())
 }
 
 impl Row {
@@ -151,11 +151,12 @@ impl Row {
 }
 
 fn rows(analog: &Reads, drawn: &Reads, outcomes: &[Option<u8>], fitted: &Interval) -> Vec<Row> {
-    let row =
-        |metric, of: &dyn Fn(&Read) -> f64| Row::new(metric, analog.mean(of), drawn.mean(of), None);
+    let row = |metric, metric_of: &dyn Fn(&Read) -> f64| {
+        Row::new(metric, analog.mean(metric_of), drawn.mean(metric_of), None)
+    };
     let lost = wilson(outcomes.iter().filter(|margin| margin.is_none()).count(), outcomes.len());
     let margin = mean(outcomes.iter().map(|margin| f64::from(margin.unwrap_or(0)) / 100.0));
-    let of_report = |read: &Read| f64::from(read.report.margin);
+    let report_margin = |read: &Read| f64::from(read.report.margin);
     vec![
         row("symbol errors", &|read| read.symbol_error_rate),
         row("information", &|read| read.information),
@@ -163,11 +164,11 @@ fn rows(analog: &Reads, drawn: &Reads, outcomes: &[Option<u8>], fitted: &Interva
         Row::new(
             "lost sectors",
             analog.failure_rate(),
-            no_surer(drawn.failure_rate(), fitted),
-            Some(no_surer(lost, fitted)),
+            widen_to(drawn.failure_rate(), fitted),
+            Some(widen_to(lost, fitted)),
         ),
         wrong_bytes(analog, drawn),
-        Row::new("margin", analog.mean(of_report), drawn.mean(of_report), Some(margin)),
+        Row::new("margin", analog.mean(report_margin), drawn.mean(report_margin), Some(margin)),
     ]
 }
 
@@ -179,7 +180,7 @@ fn wrong_bytes(analog: &Reads, drawn: &Reads) -> Row {
 }
 
 /// Widens the interval of drawn sectors to that of the statistics they were drawn from.
-const fn no_surer(drawn: Interval, fitted: &Interval) -> Interval {
+const fn widen_to(drawn: Interval, fitted: &Interval) -> Interval {
     Interval {
         value: drawn.value,
         low: drawn.low.min(fitted.low),
@@ -205,9 +206,9 @@ mod tests {
         let drawn = Interval { value: 0.0, low: 0.0, high: 4e-6 };
         let fitted = Interval { value: 0.0, low: 0.0, high: 4e-4 };
         let analog = Interval { value: 5e-5, low: 9e-6, high: 3e-4 };
-        assert!(!agree(&analog, &drawn) && agree(&analog, &no_surer(drawn, &fitted)));
+        assert!(!agree(&analog, &drawn) && agree(&analog, &widen_to(drawn, &fitted)));
         let fitted = Interval { value: 1e-2, low: 8e-3, high: 1.2e-2 };
-        let found = no_surer(Interval { value: 1e-2, low: 9e-3, high: 1.1e-2 }, &fitted);
+        let found = widen_to(Interval { value: 1e-2, low: 9e-3, high: 1.1e-2 }, &fitted);
         assert!((found.low - 8e-3).abs() < 1e-9 && (found.high - 1.2e-2).abs() < 1e-9);
     }
 

@@ -14,7 +14,7 @@ use clap::Subcommand;
 use fulgurite_archive::config::EngineChoice;
 use fulgurite_decode::{Decoder, Learned, Model, standard_linear, standard_model};
 use fulgurite_glass::channel::Channel;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 
 use crate::config::Engine;
@@ -101,7 +101,7 @@ impl ReaderArgs {
 }
 
 fn usage(error: &dyn std::error::Error) -> anyhow::Error {
-    Coded::new(Exit::Config, error.to_string()).into()
+    ExitError::new(Exit::Config, error.to_string()).into()
 }
 
 /// Runs a `glass` command.

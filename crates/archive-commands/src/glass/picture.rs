@@ -24,8 +24,8 @@ pub(super) struct Panel {
 /// Draws all metrics, as SVG.
 pub(super) fn draw(title: &str, panels: &[Panel]) -> anyhow::Result<String> {
     let rows = panels.len().div_ceil(COLUMNS);
-    let of = |count: usize| u32::try_from(count).unwrap_or(1);
-    let size = (CHART.0 * of(COLUMNS), CHART.1 * of(rows) + 40);
+    let to_u32 = |count: usize| u32::try_from(count).unwrap_or(1);
+    let size = (CHART.0 * to_u32(COLUMNS), CHART.1 * to_u32(rows) + 40);
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();

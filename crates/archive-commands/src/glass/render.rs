@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fulgurite_decode::{Damage, Score, SymbolProbabilities, VoxelMedium, VoxelReader};
 use fulgurite_glass::channel::{SectorImages, SectorShape};
-use fulgurite_glass::{NoFaults, PlatterReader, PlatterSource as _, SectorsAt};
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_glass::{NoFaults, PlatterReader, PlatterSource as _, SectorExtent};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_units::{LayerIndex, Seed, TrackIndex};
 use serde_json::json;
@@ -75,7 +75,7 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
     let frame = reader.frame()?;
     let shape = frame.shape();
     let score = Score::of(medium.channel.medium, shape, &found, &symbols);
-    let (report, _) = frame.bytes_of(&found, at.number(number))?;
+    let (report, _) = frame.decode_probabilities(&found, at.number(number))?;
     let pitch_um = medium.channel.voxels.pitch_um;
     let mut files = draw_images(&args.out, &images)?;
     files.extend(draw_maps(&args.out, shape, pitch_um, &symbols, &found)?);
@@ -108,12 +108,12 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 /// Reads the sectors of the track, as they were written.
-fn read_track(args: &RenderArgs) -> anyhow::Result<(SectorsAt, Vec<u8>)> {
+fn read_track(args: &RenderArgs) -> anyhow::Result<(SectorExtent, Vec<u8>)> {
     let path = args.platter.display();
     let source = FileSource::open(&args.platter).map_err(|error| {
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
         let exit = if is_missing { Exit::NotFound } else { Exit::Failure };
-        anyhow::Error::from(Coded::new(exit, format!("cannot open \"{path}\": {error}")))
+        anyhow::Error::from(ExitError::new(exit, format!("cannot open \"{path}\": {error}")))
     })?;
     let reader = PlatterReader::open(&source, None, &NoFaults)
         .with_context(|| format!("\"{path}\" is no platter that can be read"))?;
@@ -124,13 +124,13 @@ fn read_track(args: &RenderArgs) -> anyhow::Result<(SectorsAt, Vec<u8>)> {
     {
         if value >= count {
             let message = format!("\"{path}\" has no {what} {value}; there are 0 to {}", count - 1);
-            return Err(Coded::new(Exit::NotFound, message).into());
+            return Err(ExitError::new(Exit::NotFound, message).into());
         }
     }
     let mut track = vec![0; geometry.track_image_bytes()];
     let place = TrackIndex::new(args.track);
     source.read_at(map.offset(place), &mut track)?;
-    let at = SectorsAt {
+    let at = SectorExtent {
         platter: reader.header().platter,
         track: place,
         first: LayerIndex::new(0),

@@ -11,7 +11,7 @@ use fulgurite_decode::{
     SymbolProbabilities, VoxelMedium, VoxelReader,
 };
 use fulgurite_glass::channel::{Channel, SectorShape};
-use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_glass::{SectorExtent, SectorReading};
 use fulgurite_terminal::output::Output;
 use fulgurite_terminal::progress::count_bar;
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
@@ -61,8 +61,8 @@ pub(super) struct Sample<'a> {
 type Sink<'a> = dyn FnMut(SectorShape, &SymbolProbabilities, &[u8], &Score) + Send + 'a;
 
 /// Returns the address of a sector: each is on its own platter.
-fn place(number: u64) -> SectorsAt {
-    SectorsAt {
+fn place(number: u64) -> SectorExtent {
+    SectorExtent {
         platter: PlatterId::from_bytes(u128::from(number + 1).to_le_bytes()),
         track: TrackIndex::new(1),
         first: LayerIndex::new(0),
@@ -137,7 +137,7 @@ impl Sample<'_> {
         let frame = reader.frame()?;
         let shape = frame.shape();
         let score = Score::of(self.channel.medium, shape, &found, &symbols);
-        let (report, bytes) = frame.bytes_of(&found, place(number).number(0))?;
+        let (report, bytes) = frame.decode_probabilities(&found, place(number).number(0))?;
         let is_wrong = bytes.is_some_and(|bytes| bytes != written);
         Ok(Decoded { found, symbols, score, report, shape, is_wrong })
     }
@@ -177,11 +177,11 @@ pub(super) fn sector(
     sectors: u64,
 ) -> anyhow::Result<Vec<Option<u8>>> {
     let reader = OutcomeReader::new(statistics, Seed::new(seed), 1)?;
-    let of_one = |number| match reader.sector(place(number), 0, drive(number), number, 0) {
+    let outcome = |number| match reader.sector(place(number), 0, drive(number), number, 0) {
         SectorReading::Lost => None,
         SectorReading::Read { margin } => margin,
     };
-    Ok((0..sectors).map(of_one).collect())
+    Ok((0..sectors).map(outcome).collect())
 }
 
 /// The normal quantile for 95 %.
@@ -194,8 +194,8 @@ impl Reads {
     }
 
     /// Returns the share of sectors that satisfy a condition, with Wilson's interval.
-    pub(super) fn share(&self, is: impl Fn(&Read) -> bool) -> Interval {
-        wilson(self.0.iter().filter(|read| is(read)).count(), self.0.len())
+    pub(super) fn share(&self, predicate: impl Fn(&Read) -> bool) -> Interval {
+        wilson(self.0.iter().filter(|read| predicate(read)).count(), self.0.len())
     }
 
     /// Returns the share of sectors that could not be decoded.

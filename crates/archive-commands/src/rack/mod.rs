@@ -6,7 +6,7 @@
 //! show    output as text
 //! ```
 
-mod asked;
+mod access;
 mod open;
 mod show;
 
@@ -15,15 +15,15 @@ use std::path::PathBuf;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_disks::PlaceId;
 use fulgurite_stacks::{Found, Report};
-use fulgurite_terminal::Work;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, bytes, counted, hint, note};
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, bytes, hint, note, pluralize};
 
-pub use self::open::{close, is_fail_point, open, to_serve};
+pub use self::open::{close, is_fail_point, open, open_for_serve};
 
-use self::asked::Asked;
-use crate::config::{Config, Overrides, Rack, of_process};
-use crate::process::keep_private;
+use self::access::RackAccess;
+use crate::config::{Config, Overrides, Rack, process_environment};
+use crate::process::restrict_umask;
 
 /// `rack`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -78,33 +78,33 @@ pub struct RackArgs {
 
 impl RackArgs {
     fn data(&self) -> anyhow::Result<PathBuf> {
-        let missing = || Coded::new(Exit::Usage, "no rack is named: give --data DIR");
+        let missing = || ExitError::new(Exit::Usage, "no rack is named: give --data DIR");
         Ok(self.remote.data.clone().ok_or_else(missing)?)
     }
 
     /// Returns the rack of the configuration.
     fn configured(&self) -> anyhow::Result<Rack> {
         let overrides = Overrides { rack: self.rack.clone(), ..Overrides::default() };
-        let config = Config::load(self.config.as_deref(), of_process(), overrides)?;
+        let config = Config::load(self.config.as_deref(), process_environment(), overrides)?;
         config.rack.ok_or_else(|| {
             let message = "no server runs there, and no configuration names a rack: give --config \
                            FILE with a table [rack], or --rack SHAPE";
-            Coded::new(Exit::Config, message).into()
+            ExitError::new(Exit::Config, message).into()
         })
     }
 }
 
 /// Runs `rack`.
-pub fn rack<'a>(args: &'a RackCommand, out: &'a Output) -> Work<'a> {
+pub fn rack<'a>(args: &'a RackCommand, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
 async fn run(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
-    keep_private();
+    restrict_umask();
     match &args.command {
         RackAction::Init(args) => init(args, out).await,
         RackAction::Status(args) => {
-            asked::with(args, async |rack: &Asked| {
+            access::run_with(args, async |rack: &RackAccess| {
                 let snapshot = rack.status().await?;
                 out.json(&snapshot)?;
                 out.text(show::snapshot(&snapshot))
@@ -112,7 +112,7 @@ async fn run(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
             .await
         }
         RackAction::Ledger(args) => {
-            asked::with(args, async |rack: &Asked| {
+            access::run_with(args, async |rack: &RackAccess| {
                 for wake in rack.ledger().await? {
                     out.json(&wake)?;
                     out.text(show::wake(&wake))?;
@@ -122,22 +122,22 @@ async fn run(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
             .await
         }
         RackAction::Verify(args) => {
-            asked::with(args, async |rack: &Asked| {
-                judge_verified(&rack.verify(out.is_json()).await?, out)
+            access::run_with(args, async |rack: &RackAccess| {
+                report_verified(&rack.verify(out.is_json()).await?, out)
             })
             .await
         }
         RackAction::Rebuild { place, args } => {
-            asked::with(args, async |rack: &Asked| {
+            access::run_with(args, async |rack: &RackAccess| {
                 let report = rack.rebuild(PlaceId::new(*place), out.is_json()).await?;
-                judge_made(&report, "replace the disk, then run `fulgurite rack replace`", out)
+                report_rebuilt(&report, "replace the disk, then run `fulgurite rack replace`", out)
             })
             .await
         }
         RackAction::Replace { place, args } => {
-            asked::with(args, async |rack: &Asked| {
+            access::run_with(args, async |rack: &RackAccess| {
                 let report = rack.replace(PlaceId::new(*place), out.is_json()).await?;
-                judge_made(&report, "it is a disk of the rack now", out)
+                report_rebuilt(&report, "it is a disk of the rack now", out)
             })
             .await
         }
@@ -151,25 +151,25 @@ async fn init(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
     let made = open::make(&rack, &data).await?;
     out.json(&made)?;
     let (what, disks) = (if was_made { "is whole" } else { "is made" }, made.disks as u64);
-    out.text(format_args!("rack {} {what}, of {}", made.rack, counted(disks, "disk")))
+    out.text(format_args!("rack {} {what}, of {}", made.rack, pluralize(disks, "disk")))
 }
 
 /// Adds blobs that an existing index does not know; a lost index is recreated first.
 async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
-    if args.remote.endpoint.is_none() && !asked::is_served(args).await {
+    if args.remote.endpoint.is_none() && !access::is_served(args).await {
         let (rack, data) = (args.configured()?, args.data()?);
         if !open::is_begun(&rack, &data)? {
             let id = open::adopt(&rack, &data).await?;
             note(format_args!("the index of rack {id} was lost; it is made anew"));
         }
     }
-    asked::with(args, async |rack: &Asked| {
+    access::run_with(args, async |rack: &RackAccess| {
         let found = rack.recover(out.is_json()).await?;
         out.json(&found)?;
         let Found { blobs, known, gone, problems } = &found;
-        out.text(format_args!("{} found; {known} known already", counted(*blobs, "blob")))?;
+        out.text(format_args!("{} found; {known} known already", pluralize(*blobs, "blob")))?;
         if *gone > 0 {
-            let gone = counted(*gone, "blob");
+            let gone = pluralize(*gone, "blob");
             out.text(format_args!(
                 "{gone} gone: deleted or overwritten since the index was copied"
             ))?;
@@ -180,8 +180,8 @@ async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
         if problems.is_empty() {
             return Ok(());
         }
-        let count = counted(problems.len() as u64, "problem");
-        Err(Coded::new(Exit::Partial, format!("{count}: each was named")).into())
+        let count = pluralize(problems.len() as u64, "problem");
+        Err(ExitError::new(Exit::Partial, format!("{count}: each was named")).into())
     })
     .await
 }
@@ -190,9 +190,9 @@ fn show_report(report: &Report, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
         "{} with {} looked at: {} lost, {} made anew",
-        counted(report.blobs, "blob"),
+        pluralize(report.blobs, "blob"),
         bytes(report.bytes),
-        counted(report.lost, "stack"),
+        pluralize(report.lost, "stack"),
         report.made
     ))?;
     for problem in &report.problems {
@@ -202,21 +202,21 @@ fn show_report(report: &Report, out: &Output) -> anyhow::Result<()> {
 }
 
 /// Shows the verdict; an error if there are problems.
-fn judge_verified(report: &Report, out: &Output) -> anyhow::Result<()> {
+fn report_verified(report: &Report, out: &Output) -> anyhow::Result<()> {
     show_report(report, out)?;
     match report.problems.len() as u64 {
         0 if report.lost == 0 => out.text("verdict: sound"),
         0 => out.text("verdict: sound again: what was lost is made anew"),
         count => {
-            let count = counted(count, "problem");
+            let count = pluralize(count, "problem");
             let message = format!("{count}: blobs are below their redundancy, or cannot be read");
-            Err(Coded::new(Exit::Corrupt, message).into())
+            Err(ExitError::new(Exit::Corrupt, message).into())
         }
     }
 }
 
 /// Shows the report; an error if some stacks could not be rebuilt.
-fn judge_made(report: &Report, next: &str, out: &Output) -> anyhow::Result<()> {
+fn report_rebuilt(report: &Report, next: &str, out: &Output) -> anyhow::Result<()> {
     show_report(report, out)?;
     if report.problems.is_empty() {
         if !out.is_json() {
@@ -224,6 +224,6 @@ fn judge_made(report: &Report, next: &str, out: &Output) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let count = counted(report.problems.len() as u64, "problem");
-    Err(Coded::new(Exit::Partial, format!("{count}: not all stacks could be made anew")).into())
+    let count = pluralize(report.problems.len() as u64, "problem");
+    Err(ExitError::new(Exit::Partial, format!("{count}: not all stacks could be made anew")).into())
 }

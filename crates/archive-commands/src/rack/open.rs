@@ -11,25 +11,25 @@ use fulgurite_disks::{LinuxDisks, Simulated, Times};
 use fulgurite_stacks::fail_point::{FAIL_POINTS, FailPoints};
 use fulgurite_stacks::work::Injected;
 use fulgurite_stacks::{Entropy, RackOptions, RackStore, StacksError};
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_units::{RackId, Ratio, Seed};
 
 use crate::config::rack::Backend;
 use crate::config::{Config, Rack};
-use crate::process::{draw, fail_point};
+use crate::process::{fail_point, random_bytes};
 
 /// Opens the rack of the configuration for `serve`, if it has one.
 ///
 /// # Errors
 /// When it does not exist, unless the configuration says to create it; and those of opening it.
-pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
+pub async fn open_for_serve(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
     let Some(rack) = &config.rack else {
-        tell_of_forgotten(data);
+        warn_if_unconfigured(data);
         return Ok(None);
     };
     if !is_made(rack, data) {
         if !rack.make {
-            return Err(not_made(rack, data).into());
+            return Err(not_created(rack, data).into());
         }
         make(rack, data).await?;
     }
@@ -59,9 +59,9 @@ pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<Rac
 /// When there is none, or another process has it.
 pub fn open(rack: &Rack, data: &Path) -> anyhow::Result<RackStore> {
     if !is_made(rack, data) {
-        return Err(not_made(rack, data).into());
+        return Err(not_created(rack, data).into());
     }
-    RackStore::open(options(rack, data, false)?).map_err(|error| opening(rack, data, error))
+    RackStore::open(options(rack, data, false)?).map_err(|error| open_error(rack, data, error))
 }
 
 /// Creates the rack, or its missing parts, and spins all disks down again. Simulated disks take no
@@ -74,24 +74,24 @@ pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
     let disks = options.roots.len();
     if !is_begun(rack, data)? && is_used(&options) {
         // A new index would have another rack id than the disks, and be in the way of the old one.
-        let found = RackStore::identify(&options).map_err(|error| opening(rack, data, error))?;
+        let found = RackStore::identify(&options).map_err(|error| open_error(rack, data, error))?;
         if let Some(found) = found {
             let message = format!(
                 "the disks are of rack {found}, and its index is lost: bring \"{}\" back, or find \
                  what they have with `fulgurite rack recover`",
                 rack.folder(data).join("index").display()
             );
-            return Err(Coded::new(Exit::Config, message).into());
+            return Err(ExitError::new(Exit::Config, message).into());
         }
     }
     if rack.backend == Backend::Simulated {
         for root in options.roots.values() {
             std::fs::create_dir_all(root).map_err(|error| {
-                Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
+                ExitError::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
             })?;
         }
     }
-    let store = RackStore::init(options).await.map_err(|error| opening(rack, data, error))?;
+    let store = RackStore::init(options).await.map_err(|error| open_error(rack, data, error))?;
     let made = Made { rack: store.rack().to_string(), disks };
     close(store).await;
     Ok(made)
@@ -103,16 +103,18 @@ pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
 /// # Errors
 /// When no disk has the id of a rack, or one has a different id.
 pub(super) async fn adopt(rack: &Rack, data: &Path) -> anyhow::Result<RackId> {
-    let asked = options(rack, data, true)?;
-    let identify = move || RackStore::identify(&asked).map(|found| (found, asked));
-    let (found, asked) =
-        tokio::task::spawn_blocking(identify).await?.map_err(|error| opening(rack, data, error))?;
+    let options = options(rack, data, true)?;
+    let identify = move || RackStore::identify(&options).map(|found| (found, options));
+    let (found, options) = tokio::task::spawn_blocking(identify)
+        .await?
+        .map_err(|error| open_error(rack, data, error))?;
     let Some(id) = found else {
         let message = "no disk says which rack it is of: none of those that came up was ever one \
                        of a rack; `fulgurite rack init` makes a new one";
-        return Err(Coded::new(Exit::NotFound, message).into());
+        return Err(ExitError::new(Exit::NotFound, message).into());
     };
-    let store = RackStore::adopt(asked, id).await.map_err(|error| opening(rack, data, error))?;
+    let store =
+        RackStore::adopt(options, id).await.map_err(|error| open_error(rack, data, error))?;
     close(store).await;
     Ok(id)
 }
@@ -148,7 +150,7 @@ pub async fn close(store: RackStore) {
 /// Returns whether there is an index with a rack id. Without one, no disk belongs to the rack.
 pub(super) fn is_begun(rack: &Rack, data: &Path) -> anyhow::Result<bool> {
     let is_begun = RackStore::is_begun(&rack.folder(data));
-    is_begun.map_err(|error| opening(rack, data, error))
+    is_begun.map_err(|error| open_error(rack, data, error))
 }
 
 /// Returns whether there is an index.
@@ -156,7 +158,7 @@ pub(super) fn is_made(rack: &Rack, data: &Path) -> bool {
     rack.folder(data).join("index").exists()
 }
 
-fn not_made(rack: &Rack, data: &Path) -> Coded {
+fn not_created(rack: &Rack, data: &Path) -> ExitError {
     let folder = rack.folder(data);
     let message = format!(
         "there is no rack in \"{}\": make it with `fulgurite rack init`, or, if it was there and \
@@ -164,11 +166,11 @@ fn not_made(rack: &Rack, data: &Path) -> Coded {
          in the configuration the archive is served without one",
         folder.display()
     );
-    Coded::new(Exit::Config, message)
+    ExitError::new(Exit::Config, message)
 }
 
 /// Warns if objects may be in a rack that the configuration does not name.
-fn tell_of_forgotten(data: &Path) {
+fn warn_if_unconfigured(data: &Path) {
     let folder = data.join("rack");
     if folder.join("index").exists() {
         tracing::warn!(
@@ -179,7 +181,7 @@ fn tell_of_forgotten(data: &Path) {
     }
 }
 
-fn opening(rack: &Rack, data: &Path, error: StacksError) -> anyhow::Error {
+fn open_error(rack: &Rack, data: &Path, error: StacksError) -> anyhow::Error {
     let folder = rack.folder(data);
     anyhow::Error::new(error).context(format!("the rack in \"{}\"", folder.display()))
 }
@@ -196,20 +198,20 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
         }
         Backend::Linux => {
             let disks = rack.devices(&shape, &roots)?;
-            let away: Vec<String> = disks
+            let missing: Vec<String> = disks
                 .iter()
                 .filter(|(_, disk)| !disk.device.exists())
                 .map(|(place, disk)| format!("place {place}: {}", disk.device.display()))
                 .collect();
-            if away.len() == disks.len() {
+            if missing.len() == disks.len() {
                 let message = format!(
                     "setting rack.device: there is no device of any place ({}); name them as \
                      `ls /dev/disk/by-path` does, or use backend = \"simulated\"",
-                    away.first().map_or("", String::as_str)
+                    missing.first().map_or("", String::as_str)
                 );
-                return Err(Coded::new(Exit::Config, message).into());
+                return Err(ExitError::new(Exit::Config, message).into());
             }
-            for disk in away {
+            for disk in missing {
                 tracing::warn!("there is no device for {disk}");
             }
             Arc::new(LinuxDisks::new(disks))
@@ -222,7 +224,7 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
         roots,
         backend,
         clock: system_clock(),
-        entropy: Entropy::new(draw),
+        entropy: Entropy::new(random_bytes),
         scrub: rack.scrub(),
         rated_spin_ups: rack.rated_spinups,
         fail: fail_points()?,
@@ -234,7 +236,7 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
 fn fail_points() -> anyhow::Result<FailPoints> {
     match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
         Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
-            .map_err(|reason| Coded::new(Exit::Config, reason).into()),
+            .map_err(|reason| ExitError::new(Exit::Config, reason).into()),
         Some(_) | None => Ok(FailPoints::default()),
     }
 }

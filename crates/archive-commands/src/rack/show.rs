@@ -2,7 +2,7 @@
 
 use fulgurite_disks::{Power, Wake};
 use fulgurite_stacks::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
-use fulgurite_terminal::output::{bytes, counted, grouped, timestamp};
+use fulgurite_terminal::output::{bytes, group_digits, pluralize, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 
 /// Returns the character of a disk in the picture.
@@ -26,8 +26,8 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
         format!("rack       {}", rack.rack),
         format!(
             "disks      {} in {}; {what}",
-            grouped(disks as u64),
-            counted(rack.groups.len() as u64, "group")
+            group_digits(disks as u64),
+            pluralize(rack.groups.len() as u64, "group")
         ),
         format!("power      {:.1} W, estimated", rack.watts),
         String::new(),
@@ -55,7 +55,7 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
 /// Formats alarms for blobs that lack stacks.
 fn unsound(rack: &Snapshot) -> Vec<String> {
     let of_group = |group: &GroupSnapshot| {
-        let blobs = counted(group.unsound, "blob");
+        let blobs = pluralize(group.unsound, "blob");
         format!(
             "alarm      group {}: {blobs} could not be made whole; see rack verify",
             group.group
@@ -63,7 +63,7 @@ fn unsound(rack: &Snapshot) -> Vec<String> {
     };
     let groups = rack.groups.iter().filter(|group| group.unsound > 0).map(of_group);
     let read = (rack.unmended > 0).then(|| {
-        let blobs = counted(rack.unmended, "blob");
+        let blobs = pluralize(rack.unmended, "blob");
         format!("alarm      {blobs} that were read could not be made whole; see rack verify")
     });
     groups.chain(read).map(|line| style::out(Tone::Bad, line).to_string()).collect()
@@ -86,8 +86,8 @@ fn worn_out(disk: &DiskSnapshot, rated: u64) -> String {
     let line = format!(
         "warning    disk {} was woken {} times and is rated for {}; replace it",
         disk.place,
-        grouped(disk.spin_ups),
-        grouped(rated)
+        group_digits(disk.spin_ups),
+        group_digits(rated)
     );
     style::out(Tone::Notice, line).to_string()
 }
@@ -106,7 +106,7 @@ fn group(group: &GroupSnapshot) -> String {
     };
     let signs: String = group.disks.iter().map(sign).collect();
     let free = group.room.map_or_else(|| "?".to_owned(), |room| bytes(room.free));
-    let (blobs, all) = (grouped(group.blobs), bytes(group.bytes));
+    let (blobs, all) = (group_digits(group.blobs), bytes(group.bytes));
     let lies = format!("{blobs:>8}  {all:>10}  {free:>10}");
     let since = match group.since {
         Some(since) => timestamp(since),
@@ -126,14 +126,15 @@ fn group(group: &GroupSnapshot) -> String {
 
 /// Formats an alarm for a group that has lost redundancy.
 fn alarm(group: &GroupSnapshot) -> Option<String> {
-    let away = group.disks.iter().filter(|disk| disk.trouble.is_some() || disk.power.is_out());
+    let away =
+        group.disks.iter().filter(|disk| disk.trouble.is_some() || disk.power.is_out_of_service());
     let away: Vec<String> = away.map(|disk| disk.place.to_string()).collect();
     (!away.is_empty()).then(|| {
         let line = format!(
             "alarm      group {} has lost redundancy: {} of {} away: {}",
             group.group,
             away.len(),
-            counted(group.disks.len() as u64, "disk"),
+            pluralize(group.disks.len() as u64, "disk"),
             away.join(", ")
         );
         style::out(Tone::Bad, line).to_string()

@@ -3,7 +3,7 @@
 use fulgurite_archive::config::Fidelity;
 use fulgurite_units::Ratio;
 
-use super::{endpoint_of, fail_point, fidelity, warning_of};
+use super::{endpoint_of, fail_point, fidelity, tls_warning};
 use crate::config;
 
 #[test]
@@ -16,7 +16,7 @@ fn endpoints_can_be_reached_from_here() {
 
 #[test]
 fn plain_http_to_others_is_warned_of() {
-    let warns = |address: &str, tls| warning_of(address.parse().unwrap(), tls).is_some();
+    let warns = |address: &str, tls| tls_warning(address.parse().unwrap(), tls).is_some();
     assert!(warns("0.0.0.0:9000", false));
     assert!(warns("[::]:9000", false));
     assert!(warns("192.168.1.7:9000", false));

@@ -6,24 +6,24 @@
 //! show    output as text
 //! ```
 
-mod asked;
+mod access;
 mod open;
 mod show;
 
 use std::path::PathBuf;
 
 use fulgurite_client::remote::RemoteArgs;
-use fulgurite_terminal::Work;
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{Output, counted, hint, note};
-use fulgurite_tome_store::{Compared, Found, Rebuilt, Scrubbed, Surveyed, TomeId};
+use fulgurite_terminal::CommandFuture;
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{Output, hint, note, pluralize};
+use fulgurite_tome_store::{Compared, Found, InventoryResult, Rebuilt, Scrubbed, TomeId};
 
-pub use self::open::{close, is_fail_point, open, open_now, to_serve};
+pub use self::open::{close, is_fail_point, open, open_blocking, open_for_serve};
 
-use self::asked::Asked;
+use self::access::TomesAccess;
 use crate::admin::AdminClient;
-use crate::config::{Config, Overrides, Tomes, of_process};
-use crate::process::keep_private;
+use crate::config::{Config, Overrides, Tomes, process_environment};
+use crate::process::restrict_umask;
 
 /// `tomes`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -97,34 +97,34 @@ pub struct TomesArgs {
 
 impl TomesArgs {
     fn data(&self) -> anyhow::Result<PathBuf> {
-        let missing = || Coded::new(Exit::Usage, "no set of tomes is named: give --data DIR");
+        let missing = || ExitError::new(Exit::Usage, "no set of tomes is named: give --data DIR");
         Ok(self.remote.data.clone().ok_or_else(missing)?)
     }
 
     /// Returns the set of the configuration.
     fn configured(&self) -> anyhow::Result<Tomes> {
         let overrides = Overrides { tomes: self.tomes, ..Overrides::default() };
-        let config = Config::load(self.config.as_deref(), of_process(), overrides)?;
+        let config = Config::load(self.config.as_deref(), process_environment(), overrides)?;
         config.tomes.ok_or_else(|| {
             let message = "no server runs there, and no configuration names tomes: give --config \
                            FILE with a table [tomes], or --tomes COUNT";
-            Coded::new(Exit::Config, message).into()
+            ExitError::new(Exit::Config, message).into()
         })
     }
 }
 
 /// Runs `tomes`.
-pub fn tomes<'a>(args: &'a TomesCommand, out: &'a Output) -> Work<'a> {
+pub fn tomes<'a>(args: &'a TomesCommand, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
 async fn run(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
-    keep_private();
+    restrict_umask();
     match &args.command {
         TomesAction::Init(args) => init(args, out).await,
         TomesAction::Add(args) => add(args, out).await,
         TomesAction::Status(args) => {
-            asked::with(args, async |set: &Asked| {
+            access::run_with(args, async |set: &TomesAccess| {
                 let snapshot = set.status().await?;
                 out.json(&snapshot)?;
                 out.text(show::snapshot(&snapshot))?;
@@ -136,7 +136,7 @@ async fn run(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
             .await
         }
         TomesAction::Ledger(args) => {
-            asked::with(args, async |set: &Asked| {
+            access::run_with(args, async |set: &TomesAccess| {
                 for wake in set.ledger().await? {
                     out.json(&wake)?;
                     out.text(show::wake(&wake))?;
@@ -146,33 +146,33 @@ async fn run(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
             .await
         }
         TomesAction::Verify(args) => {
-            asked::with(args, async |set: &Asked| {
-                judge_compared(&set.verify(out.is_json()).await?, out)
+            access::run_with(args, async |set: &TomesAccess| {
+                report_compared(&set.verify(out.is_json()).await?, out)
             })
             .await
         }
         TomesAction::Scrub { tome, args } => {
             let tome = tome.map(TomeId::new);
-            asked::with(args, async |set: &Asked| {
-                judge_scrubbed(&set.scrub(tome, out.is_json()).await?, out)
+            access::run_with(args, async |set: &TomesAccess| {
+                report_scrubbed(&set.scrub(tome, out.is_json()).await?, out)
             })
             .await
         }
         TomesAction::Rebuild { tome, args } => {
-            asked::with(args, async |set: &Asked| {
-                judge_moved(&set.rebuild(TomeId::new(*tome), out.is_json()).await?, out)
+            access::run_with(args, async |set: &TomesAccess| {
+                report_moved(&set.rebuild(TomeId::new(*tome), out.is_json()).await?, out)
             })
             .await
         }
         TomesAction::Retire { tome, args } => {
-            asked::with(args, async |set: &Asked| {
-                judge_moved(&set.retire(TomeId::new(*tome), out.is_json()).await?, out)
+            access::run_with(args, async |set: &TomesAccess| {
+                report_moved(&set.retire(TomeId::new(*tome), out.is_json()).await?, out)
             })
             .await
         }
-        TomesAction::Survey { tome, args } => survey(TomeId::new(*tome), args, out).await,
+        TomesAction::Survey { tome, args } => inventory(TomeId::new(*tome), args, out).await,
         TomesAction::Recover(args) => {
-            asked::with(args, async |set: &Asked| {
+            access::run_with(args, async |set: &TomesAccess| {
                 show_found(&set.recover(out.is_json()).await?, out)
             })
             .await
@@ -186,22 +186,22 @@ async fn init(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
     let made = open::make(&tomes, &data).await?;
     let what = if was_made { "is whole" } else { "is made" };
     out.json(&made)?;
-    out.text(format_args!("set {} {what}, of {}", made.set, counted(made.tomes as u64, "tome")))
+    out.text(format_args!("set {} {what}, of {}", made.set, pluralize(made.tomes as u64, "tome")))
 }
 
 async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
-    if AdminClient::serving(&args.remote, || args.data()).await?.is_some() {
+    if AdminClient::connect(&args.remote, || args.data()).await?.is_some() {
         let message = "a server has the set: stop it, add the tomes, and start it again";
-        return Err(Coded::new(Exit::Locked, message).into());
+        return Err(ExitError::new(Exit::Locked, message).into());
     }
     let (tomes, data) = (args.configured()?, args.data()?);
     if !open::is_made(&tomes, &data) {
         let message = "there is no set to add tomes to: make it with `fulgurite tomes init`";
-        return Err(Coded::new(Exit::Config, message).into());
+        return Err(ExitError::new(Exit::Config, message).into());
     }
     let made = open::make(&tomes, &data).await?;
     out.json(&made)?;
-    let (all, added) = (counted(made.tomes as u64, "tome"), u64::from(made.added));
+    let (all, added) = (pluralize(made.tomes as u64, "tome"), u64::from(made.added));
     out.text(format_args!("set {} has {all}, {} of them new", made.set, added))?;
     if added == 0 && !out.is_json() {
         note(hint("name more in the configuration: count of [tomes], or --tomes COUNT"));
@@ -211,49 +211,49 @@ async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
 
 /// Reads a disk whole. If no server has the set, opens the set once more, which rebuilds the
 /// metadata store.
-async fn survey(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+async fn inventory(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
     let mut surveyed = None;
     let mut is_served = false;
-    asked::with(args, async |set: &Asked| {
-        is_served = matches!(set, Asked::Server(_));
-        surveyed = Some(set.survey(tome, out.is_json()).await?);
+    access::run_with(args, async |set: &TomesAccess| {
+        is_served = matches!(set, TomesAccess::Server(_));
+        surveyed = Some(set.inventory(tome, out.is_json()).await?);
         Ok(())
     })
     .await?;
     let Some(mut surveyed) = surveyed else { return Ok(()) };
     if !is_served && surveyed.problems.is_empty() {
         let store = open(&args.configured()?, &args.data()?).await?;
-        let regained = store.regained(tome);
+        let rebuilt = store.rebuilt(tome);
         let status = store.status().await;
         close(store).await;
         let own = status.tomes.into_iter().find(|status| status.tome == tome);
-        surveyed = regained.unwrap_or_else(|| {
+        surveyed = rebuilt.unwrap_or_else(|| {
             let trouble = own.and_then(|status| status.trouble);
-            Surveyed { problems: trouble.into_iter().collect(), ..surveyed }
+            InventoryResult { problems: trouble.into_iter().collect(), ..surveyed }
         });
     }
     show_surveyed(&surveyed, out)
 }
 
-fn show_surveyed(surveyed: &Surveyed, out: &Output) -> anyhow::Result<()> {
+fn show_surveyed(surveyed: &InventoryResult, out: &Output) -> anyhow::Result<()> {
     out.json(surveyed)?;
-    let Surveyed { tome, is_regained, pieces, bad, problems } = surveyed;
+    let InventoryResult { tome, is_regained, pieces, bad, problems } = surveyed;
     if *is_regained {
         out.text(format_args!(
             "tome {tome}: its awake store is made again, with {}; {} to be made anew",
-            counted(*pieces, "piece"),
-            counted(*bad, "block")
+            pluralize(*pieces, "piece"),
+            pluralize(*bad, "block")
         ))?;
     } else if problems.is_empty() {
         out.text(format_args!(
             "tome {tome}: its disk is read whole; its awake store is made again at the next start"
         ))?;
     }
-    judge(problems, 0, Exit::Partial, "each was named", out)
+    report_problems(problems, 0, Exit::Partial, "each was named", out)
 }
 
 /// Prints problems; returns an error if there are any.
-fn judge(
+fn report_problems(
     problems: &[String],
     more: u64,
     exit: Exit,
@@ -267,45 +267,45 @@ fn judge(
     if count == 0 {
         return Ok(());
     }
-    Err(Coded::new(exit, format!("{}: {what}", counted(count, "problem"))).into())
+    Err(ExitError::new(exit, format!("{}: {what}", pluralize(count, "problem"))).into())
 }
 
 /// Shows whether all groups agree.
-fn judge_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
+fn report_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
     out.json(compared)?;
     let Compared { groups, agree, signatures, problems, more_problems } = compared;
     out.text(format_args!(
         "{agree} of {groups} groups agree, by {}; no disk was woken",
-        counted(*signatures, "signature")
+        pluralize(*signatures, "signature")
     ))?;
     let what = "groups are not as their code words say, or cannot be compared";
-    judge(problems, *more_problems, Exit::Corrupt, what, out)
+    report_problems(problems, *more_problems, Exit::Corrupt, what, out)
 }
 
 /// Shows whether all disks were read.
-fn judge_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
+fn report_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
     out.json(scrubbed)?;
     let Scrubbed { tomes, healed, problems } = scrubbed;
     out.text(format_args!(
         "{} read whole, {} made anew",
-        counted(*tomes, "tome"),
-        counted(*healed, "block")
+        pluralize(*tomes, "tome"),
+        pluralize(*healed, "block")
     ))?;
-    judge(problems, 0, Exit::Partial, "not everything could be read", out)
+    report_problems(problems, 0, Exit::Partial, "not everything could be read", out)
 }
 
 /// Shows whether all member slots have moved.
-fn judge_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
+fn report_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
     out.json(rebuilt)?;
     let Rebuilt { tome, seats, of, problems } = rebuilt;
-    out.text(format_args!("tome {tome}: {seats} of {} moved", counted(*of, "seat")))?;
+    out.text(format_args!("tome {tome}: {seats} of {} moved", pluralize(*of, "seat")))?;
     if seats < of && !out.is_json() {
         note(hint(
             "with the server stopped, name one tome more (count of [tomes], or --tomes COUNT) and \
              run `fulgurite tomes add`",
         ));
     }
-    judge(problems, 0, Exit::Partial, "what waits goes on by itself", out)?;
+    report_problems(problems, 0, Exit::Partial, "what waits goes on by itself", out)?;
     if !out.is_json() {
         note(hint("its disk may be taken away; its number is not used again"));
     }
@@ -315,6 +315,6 @@ fn judge_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
 fn show_found(found: &Found, out: &Output) -> anyhow::Result<()> {
     out.json(found)?;
     let Found { objects, known, problems } = found;
-    out.text(format_args!("{} found; {known} known already", counted(*objects, "object")))?;
-    judge(problems, 0, Exit::Partial, "each was named", out)
+    out.text(format_args!("{} found; {known} known already", pluralize(*objects, "object")))?;
+    report_problems(problems, 0, Exit::Partial, "each was named", out)
 }

@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
-use fulgurite_terminal::exit::{Coded, Exit, exit_of};
+use fulgurite_terminal::exit::{Exit, ExitError, exit_of};
 use fulgurite_tome_store::{StoreOptions, TomeStore};
 use fulgurite_tomes::fail_point::{FAIL_POINTS, FailPoints};
-use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet, TomesError};
+use fulgurite_tomes::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
 use fulgurite_tomes_net::{TomesFile, remotes};
 use fulgurite_units::{Ratio, Seed, TomeSetId};
 
 use crate::config::rack::Backend;
 use crate::config::{Config, Tomes};
-use crate::limits::TOMES_ANSWER_WITHIN;
-use crate::process::{draw, fail_point};
+use crate::limits::TOMES_TIMEOUT;
+use crate::process::{fail_point, random_bytes};
 
 /// Interval of polling whether tomes have answered.
-const ANSWER_LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Opens the set of the configuration for `serve`, if it has one.
 ///
 /// # Errors
 /// When it does not exist, unless the configuration says to create it; and those of opening it.
-pub async fn to_serve(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
+pub async fn open_for_serve(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
     let Some(tomes) = &config.tomes else {
-        tell_of_forgotten(data);
+        warn_if_unconfigured(data);
         return Ok(None);
     };
     if tomes.make && !is_whole(tomes, data).await? {
@@ -53,7 +53,7 @@ async fn is_whole(tomes: &Tomes, data: &Path) -> anyhow::Result<bool> {
     let (tomes, data) = (tomes.clone(), data.to_owned());
     let is_whole = move || match TomeSet::is_whole(&options(&tomes, &data, true)?) {
         Err(TomesError::Unmade { .. }) => Ok(false),
-        is_whole => is_whole.map_err(|error| opening(&tomes, &data, error)),
+        is_whole => is_whole.map_err(|error| open_error(&tomes, &data, error)),
     };
     tokio::task::spawn_blocking(is_whole).await?
 }
@@ -66,21 +66,21 @@ fn is_unavailable(error: &anyhow::Error) -> bool {
 ///
 /// # Errors
 /// When there is none, or another process has it.
-pub fn open_now(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
+pub fn open_blocking(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
     if !is_made(tomes, data) {
-        return Err(not_made(tomes, data).into());
+        return Err(not_created(tomes, data).into());
     }
     let set = TomeSet::open(options(tomes, data, false)?);
-    over(set.map_err(|error| opening(tomes, data, error))?, tomes, data)
+    open_store(set.map_err(|error| open_error(tomes, data, error))?, tomes, data)
 }
 
 /// Opens an existing set without blocking the async runtime.
 ///
 /// # Errors
-/// Those of [`open_now`].
+/// Those of [`open_blocking`].
 pub async fn open(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
     let (tomes, data) = (tomes.clone(), data.to_owned());
-    tokio::task::spawn_blocking(move || open_now(&tomes, &data)).await?
+    tokio::task::spawn_blocking(move || open_blocking(&tomes, &data)).await?
 }
 
 /// Creates the set, or its missing parts, and spins all disks down again. Simulated disks take no
@@ -98,14 +98,14 @@ pub(super) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
             }
         }
         let (count, elsewhere) = (options.roots.len(), options.remotes.len());
-        let set = TomeSet::init(options).map_err(|error| opening(&tomes, &data, error))?;
+        let set = TomeSet::init(options).map_err(|error| open_error(&tomes, &data, error))?;
         let made = Made { set: set.id(), tomes: count + elsewhere, added: set.added() };
-        let store = over(set, &tomes, &data)?;
+        let store = open_store(set, &tomes, &data)?;
         // Remote tomes are created when they answer; a set that went on without them would wait
         // forever.
         let answered = match elsewhere {
             0 => Ok(()),
-            _ => runtime()?.block_on(all_answer(&store)),
+            _ => runtime()?.block_on(wait_for_tomes(&store)),
         };
         store.stop();
         answered.map(|()| made)
@@ -125,7 +125,7 @@ pub(super) struct Made {
 }
 
 /// Waits until every tome of another process has answered.
-async fn all_answer(store: &TomeStore) -> anyhow::Result<()> {
+async fn wait_for_tomes(store: &TomeStore) -> anyhow::Result<()> {
     let begun = std::time::Instant::now();
     loop {
         let status = store.status().await;
@@ -133,23 +133,23 @@ async fn all_answer(store: &TomeStore) -> anyhow::Result<()> {
         if away.is_empty() {
             return Ok(());
         }
-        if begun.elapsed() > TOMES_ANSWER_WITHIN {
+        if begun.elapsed() > TOMES_TIMEOUT {
             let message = format!(
                 "not all tomes have answered; serve them, and run `fulgurite tomes init` again: {}",
                 away.join("; ")
             );
-            return Err(Coded::new(Exit::Unavailable, message).into());
+            return Err(ExitError::new(Exit::Unavailable, message).into());
         }
-        tokio::time::sleep(ANSWER_LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Opens the store over an open set.
-fn over(set: TomeSet, tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
+fn open_store(set: TomeSet, tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
     let options = StoreOptions {
         directory: tomes.folder(data),
         clock: system_clock(),
-        entropy: Entropy::new(draw),
+        entropy: Entropy::new(random_bytes),
         promise: tomes.promise,
     };
     TomeStore::open(set, options).map_err(|error| {
@@ -172,17 +172,17 @@ pub(super) fn is_made(tomes: &Tomes, data: &Path) -> bool {
     tomes.folder(data).join("set").exists()
 }
 
-fn not_made(tomes: &Tomes, data: &Path) -> Coded {
+fn not_created(tomes: &Tomes, data: &Path) -> ExitError {
     let message = format!(
         "there is no set of tomes in \"{}\": make it with `fulgurite tomes init`; without [tomes] \
          in the configuration the archive is served without one",
         tomes.folder(data).display()
     );
-    Coded::new(Exit::Config, message)
+    ExitError::new(Exit::Config, message)
 }
 
 /// Warns if objects may be on tomes that the configuration does not name.
-fn tell_of_forgotten(data: &Path) {
+fn warn_if_unconfigured(data: &Path) {
     let folder = data.join("tomes");
     if folder.join("set").exists() {
         tracing::warn!(
@@ -193,11 +193,11 @@ fn tell_of_forgotten(data: &Path) {
     }
 }
 
-fn cannot_make(root: &Path, error: &std::io::Error) -> Coded {
-    Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
+fn cannot_make(root: &Path, error: &std::io::Error) -> ExitError {
+    ExitError::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
 }
 
-fn opening(tomes: &Tomes, data: &Path, error: TomesError) -> anyhow::Error {
+fn open_error(tomes: &Tomes, data: &Path, error: TomesError) -> anyhow::Error {
     let folder = tomes.folder(data);
     anyhow::Error::new(error).context(format!("the tomes in \"{}\"", folder.display()))
 }
@@ -205,12 +205,12 @@ fn opening(tomes: &Tomes, data: &Path, error: TomesError) -> anyhow::Error {
 /// Returns the options to open it with. With `is_instant`, simulated disks take no time.
 fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOptions> {
     let (clock, mut roots) = (system_clock(), tomes.roots(data)?);
-    let (mut set, mut others) = (None, std::collections::BTreeMap::new());
+    let (mut set, mut remote_tomes) = (None, std::collections::BTreeMap::new());
     if let Some(path) = &tomes.network {
         let file = TomesFile::read(path)?;
         set = Some(file.set);
         roots = file.roots();
-        others = remotes(&file, &clock, &runtime()?)?;
+        remote_tomes = remotes(&file, &clock, &runtime()?)?;
     }
     let backend: Arc<dyn fulgurite_disks::Backend> = match tomes.backend {
         Backend::Simulated => {
@@ -224,22 +224,23 @@ fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOp
         set,
         directory: absolute(tomes.folder(data)),
         roots,
-        remotes: others,
+        remotes: remote_tomes,
         layout: tomes.layout()?,
         split: tomes.groups,
         backend,
         spin_ups_a_day: tomes.max_spinups_per_day,
         idle: tomes.idle,
         clock,
-        entropy: Entropy::new(draw),
+        entropy: Entropy::new(random_bytes),
         fail: fail_points()?,
-        injected: Injected::default(),
+        faults: FaultInjector::default(),
     })
 }
 
 /// Returns the runtime for the network connections to tomes of other processes.
 fn runtime() -> anyhow::Result<tokio::runtime::Handle> {
-    let none = |_| Coded::new(Exit::Usage, "tomes in other processes are asked while serving only");
+    let none =
+        |_| ExitError::new(Exit::Usage, "tomes in other processes are asked while serving only");
     Ok(tokio::runtime::Handle::try_current().map_err(none)?)
 }
 
@@ -251,7 +252,7 @@ fn absolute(path: PathBuf) -> PathBuf {
 fn fail_points() -> anyhow::Result<FailPoints> {
     match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
         Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
-            .map_err(|reason| Coded::new(Exit::Config, reason).into()),
+            .map_err(|reason| ExitError::new(Exit::Config, reason).into()),
         Some(_) | None => Ok(FailPoints::default()),
     }
 }

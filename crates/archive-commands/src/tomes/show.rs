@@ -1,7 +1,7 @@
 //! Formats a set of tomes as text, with a line for each.
 
 use fulgurite_disks::{Cause, Power, Wake};
-use fulgurite_terminal::output::{bytes, counted, grouped, timestamp};
+use fulgurite_terminal::output::{bytes, group_digits, pluralize, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
 
@@ -18,16 +18,16 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
     let mut lines = vec![
         format!("set          {}", set.set),
         format!("health       {health}"),
-        format!("objects      {}, {}", counted(set.objects, "object"), bytes(set.bytes)),
+        format!("objects      {}, {}", pluralize(set.objects, "object"), bytes(set.bytes)),
         format!("unprotected  {}", bytes(set.unprotected_bytes)),
         format!("power        {:.1} W, estimated{simulated}", set.watts),
         String::new(),
         style::out(Tone::Strong, HEAD).to_string(),
     ];
-    lines.extend(set.tomes.iter().map(|of| tome(of, set.out.contains(&of.tome))));
+    lines.extend(set.tomes.iter().map(|entry| tome(entry, set.out.contains(&entry.tome))));
     lines.extend(scrub(set));
     lines.extend(set.tomes.iter().filter_map(budget));
-    lines.extend(set.moves.iter().map(seat));
+    lines.extend(set.moves.iter().map(slot_move));
     if !set.out.is_empty() {
         let out: Vec<String> = set.out.iter().map(ToString::to_string).collect();
         lines.push(format!("out          {}: no seat is theirs any more", out.join(", ")));
@@ -55,7 +55,7 @@ fn budget(tome: &TomeSnapshot) -> Option<String> {
 }
 
 /// Formats the move of a member slot.
-fn seat(moving: &MoveSnapshot) -> String {
+fn slot_move(moving: &MoveSnapshot) -> String {
     let MoveSnapshot { group, from, to, done, trouble } = moving;
     let trouble = trouble.as_ref().map_or_else(String::new, |why| format!("; waits: {why}"));
     let done = done * 100.0;
@@ -106,11 +106,11 @@ fn tome(tome: &TomeSnapshot, is_out: bool) -> String {
         "{:>4}  {power:<13}{:>8}  {:>12}  {minutes:>5.0} min  {:>5}  {:>5}  {:>6}  {:>6}  \
          {pass:>8}",
         tome.tome,
-        grouped(tome.pieces),
+        group_digits(tome.pieces),
         bytes(tome.unprotected_bytes),
-        grouped(tome.wakes),
-        grouped(tome.wakes_of_a_day),
-        grouped(tome.healed),
-        grouped(tome.scrubs),
+        group_digits(tome.wakes),
+        group_digits(tome.wakes_of_a_day),
+        group_digits(tome.healed),
+        group_digits(tome.scrubs),
     )
 }

@@ -10,9 +10,9 @@
 //! frames authenticate themselves, which shows damage. A copy that only cannot be read right now,
 //! for lack of file descriptors or memory, is not damaged.
 //!
-//! RestoreObject on an existing copy reads at most [`LOOK_FRAMES_MAX`] frames (and one of each part
-//! of the object, if that is more) and a byte of each segment that the copy lies in. Copies up to
-//! 16 MiB are read whole; of longer ones the first and the last frame and others evenly between.
+//! RestoreObject on an existing copy reads at most [`CHECK_FRAMES_MAX`] frames (and one of each
+//! part of the object, if that is more) and a byte of each segment that the copy lies in. Copies up
+//! to 16 MiB are read whole; of longer ones the first and the last frame and others evenly between.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,19 +23,19 @@ use fulgurite_units::{ObjectId, error_chain};
 
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
 use crate::bodies::log::{Extent, LogKind, LogReader};
-use crate::ground::Ground;
 use crate::limits::{
-    CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, NAMED_MAX, ROWS_PER_TRANSACTION_MAX,
+    CHECK_FRAMES_MAX, CHUNK_BYTES, FRAME_BYTES, NAMED_MAX, ROWS_PER_TRANSACTION_MAX,
 };
 use crate::objects::commit::{Retired, account, bodies, find_object, rows_in};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
+use crate::state::ArchiveState;
 use crate::status::{DamagedCopy, VerifyReport};
 use crate::{ArchiveError, Result};
 
 /// Identifies a copy, so that a later copy of the object is not mistaken for it.
 #[derive(Clone, Debug)]
-pub(crate) struct CopyName {
+pub(crate) struct CopyId {
     pub(crate) bucket: BucketName,
     pub(crate) key: ObjectKey,
     pub(crate) object: ObjectId,
@@ -45,7 +45,7 @@ pub(crate) struct CopyName {
 
 /// How thoroughly a copy is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum CheckDepth {
     /// All frames.
     Whole,
     /// This many of them, but at least one of each body.
@@ -55,38 +55,38 @@ enum Look {
 /// Drops a copy that turned out to be damaged, unless it is gone or was replaced by now. On return
 /// the object can be restored again.
 pub(crate) async fn drop_damaged(
-    ground: &Arc<Ground>,
-    copy: CopyName,
+    state: &Arc<ArchiveState>,
+    copy: CopyId,
     error: ArchiveError,
 ) -> Result<()> {
     let (bucket, key) = (copy.bucket.clone(), copy.key.clone());
-    let dropped = ground.committer.commit(move |tx| remove_if_there(tx, &copy)).await?;
-    finish_drop(ground, dropped, (&bucket, &key), &error);
+    let dropped = state.committer.commit(move |tx| remove_if_there(tx, &copy)).await?;
+    finish_drop(state, dropped, (&bucket, &key), &error);
     Ok(())
 }
 
 /// The same, blocking.
-fn drop_damaged_blocking(ground: &Ground, copy: CopyName, error: &ArchiveError) -> Result<bool> {
+fn drop_damaged_blocking(state: &ArchiveState, copy: CopyId, error: &ArchiveError) -> Result<bool> {
     let (bucket, key) = (copy.bucket.clone(), copy.key.clone());
     let commit = move |tx: &mut Transaction<'_>| remove_if_there(tx, &copy);
-    let dropped = ground.committer.commit_blocking(commit)?;
-    Ok(finish_drop(ground, dropped, (&bucket, &key), error))
+    let dropped = state.committer.commit_blocking(commit)?;
+    Ok(finish_drop(state, dropped, (&bucket, &key), error))
 }
 
 fn finish_drop(
-    ground: &Ground,
+    state: &ArchiveState,
     dropped: Option<Retired>,
     (bucket, key): (&BucketName, &ObjectKey),
     error: &ArchiveError,
 ) -> bool {
     let Some(retired) = dropped else { return false };
-    ground.free(&retired.extents);
-    ground.copies_dropped.fetch_add(1, Ordering::Relaxed);
+    state.free(&retired.extents);
+    state.copies_dropped.fetch_add(1, Ordering::Relaxed);
     tracing::error!(%bucket, %key, %error, "a restored copy is damaged; it can be restored again");
     true
 }
 
-fn remove_if_there(tx: &mut Transaction<'_>, copy: &CopyName) -> Result<Option<Retired>> {
+fn remove_if_there(tx: &mut Transaction<'_>, copy: &CopyId) -> Result<Option<Retired>> {
     let found = find_object(tx, &copy.bucket, &copy.key)?;
     let Some(object) = found.filter(|object| object.object_id == copy.object) else {
         return Ok(None);
@@ -123,35 +123,38 @@ pub(crate) fn remove(
 }
 
 /// Checks an object's copy before its expiry is extended, and drops it if it is damaged. Blocks.
-pub(crate) fn look_before_extending(
-    ground: &Ground,
+pub(crate) fn check_before_extending(
+    state: &ArchiveState,
     bucket: &BucketName,
     key: &ObjectKey,
 ) -> Result<()> {
-    look_at(ground, bucket, key, Look::Some(LOOK_FRAMES_MAX), &mut |_| {}).map(drop)
+    check_copy(state, bucket, key, CheckDepth::Some(CHECK_FRAMES_MAX), &mut |_| {}).map(drop)
 }
 
 /// Reads every restored copy whole, drops the damaged ones and reports them. Blocks.
 pub(crate) fn verify_all(
-    ground: &Ground,
+    state: &ArchiveState,
     progress: &Arc<Progress>,
     report: &mut VerifyReport,
 ) -> Result<()> {
     let mut part = progress.part();
     let mut before = 0;
-    each_copy(ground, |bucket, key| {
-        let bytes = copy_bytes(ground, bucket, key)?;
+    each_copy(state, |bucket, key| {
+        let bytes = copy_bytes(state, bucket, key)?;
         let mut read = 0;
-        let mut said = |more: u64| {
+        let mut on_read = |more: u64| {
             read += more;
             part.at(before + read.min(bytes));
         };
-        let (error, is_dropped) = match look_at(ground, bucket, key, Look::Whole, &mut said) {
-            Ok(dropped) => (dropped, true),
-            Err(error @ (ArchiveError::Stopping | ArchiveError::Catalog(_))) => return Err(error),
-            // If one cannot be read right now, the others can still be verified.
-            Err(error) => (Some(error), false),
-        };
+        let (error, is_dropped) =
+            match check_copy(state, bucket, key, CheckDepth::Whole, &mut on_read) {
+                Ok(dropped) => (dropped, true),
+                Err(error @ (ArchiveError::Stopping | ArchiveError::Catalog(_))) => {
+                    return Err(error);
+                }
+                // If one cannot be read right now, the others can still be verified.
+                Err(error) => (Some(error), false),
+            };
         before += bytes;
         part.at(before);
         report.copies += 1;
@@ -168,73 +171,75 @@ pub(crate) fn verify_all(
 }
 
 /// Returns the bytes of all restored copies.
-pub(crate) fn bytes_of_all(ground: &Ground) -> Result<u64> {
+pub(crate) fn bytes_of_all(state: &ArchiveState) -> Result<u64> {
     let mut bytes = 0;
-    each_copy(ground, |bucket, key| {
-        bytes += copy_bytes(ground, bucket, key)?;
+    each_copy(state, |bucket, key| {
+        bytes += copy_bytes(state, bucket, key)?;
         Ok(())
     })?;
     Ok(bytes)
 }
 
-fn copy_bytes(ground: &Ground, bucket: &BucketName, key: &ObjectKey) -> Result<u64> {
-    let found = find_object(&*ground.kv.snapshot(), bucket, key)?;
+fn copy_bytes(state: &ArchiveState, bucket: &BucketName, key: &ObjectKey) -> Result<u64> {
+    let found = find_object(&*state.kv.snapshot(), bucket, key)?;
     Ok(found.map_or(0, |object| cipher_bytes(object.bytes)))
 }
 
 /// Calls `each` for every object that has a restored copy, reading a page of rows at a time.
 fn each_copy(
-    ground: &Ground,
+    state: &ArchiveState,
     mut each: impl FnMut(&BucketName, &ObjectKey) -> Result<()>,
 ) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     loop {
         let page: Vec<(Vec<u8>, ExpiryRow)> =
-            rows_in(&*ground.kv, EXPIRIES, &range, ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*state.kv, EXPIRIES, &range, ROWS_PER_TRANSACTION_MAX)?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         range = range.after(last);
         for (_, row) in page {
-            ground.check_stopping()?;
+            state.check_stopping()?;
             each(&row.name.bucket, &row.name.key)?;
         }
     }
 }
 
 /// Checks an object's copy, if it has one, and drops it if it is damaged; returns the reason then.
-/// `said` is called with the number of bytes read.
-fn look_at(
-    ground: &Ground,
+/// `on_read` is called with the number of bytes read.
+fn check_copy(
+    state: &ArchiveState,
     bucket: &BucketName,
     key: &ObjectKey,
-    look: Look,
-    said: &mut dyn FnMut(u64),
+    depth: CheckDepth,
+    on_read: &mut dyn FnMut(u64),
 ) -> Result<Option<ArchiveError>> {
-    let view = ground.kv.snapshot();
+    let view = state.kv.snapshot();
     let found = find_object(&*view, bucket, key)?;
     let has_copy = |object: &ObjectRow| object.restore.is_some_and(|mark| mark.expiry.is_some());
     let Some(object) = found.filter(has_copy) else { return Ok(None) };
     let all = bodies(&*view, &object)?;
     let frames: u64 = all.iter().map(|body| body.bytes.div_ceil(FRAME_BYTES as u64)).sum();
     for body in &all {
-        ground.check_stopping()?;
+        state.check_stopping()?;
         let Some(extents) = body.restored.clone() else { continue };
         let Some(&extent) = extents.first() else { continue };
         // An error of the key table says nothing about the copy.
-        let secret = ground.keys.load(body.key_slot, body.body_id)?;
+        let secret = state.keys.load(body.key_slot, body.body_id)?;
         let cipher = BodyCipher::new(&secret, body.body_id);
-        let mut reader = ground.restored.reader(extents.clone());
-        let share = match look {
-            Look::Whole => u64::MAX,
-            Look::Some(most) => most * body.bytes.div_ceil(FRAME_BYTES as u64) / frames.max(1),
+        let mut reader = state.restored.reader(extents.clone());
+        let share = match depth {
+            CheckDepth::Whole => u64::MAX,
+            CheckDepth::Some(most) => {
+                most * body.bytes.div_ceil(FRAME_BYTES as u64) / frames.max(1)
+            }
         };
         let seen = is_there(&mut reader, &extents)
-            .and_then(|()| authenticate(&mut reader, &cipher, body, share.max(1), said));
+            .and_then(|()| authenticate(&mut reader, &cipher, body, share.max(1), on_read));
         match seen {
             Ok(()) => {}
             Err(error @ ArchiveError::Corrupt { .. }) => {
                 let (bucket, key) = (bucket.clone(), key.clone());
-                let copy = CopyName { bucket, key, object: object.object_id, extent };
-                return Ok(drop_damaged_blocking(ground, copy, &error)?.then_some(error));
+                let copy = CopyId { bucket, key, object: object.object_id, extent };
+                return Ok(drop_damaged_blocking(state, copy, &error)?.then_some(error));
             }
             Err(error) => return Err(error),
         }
@@ -258,7 +263,7 @@ fn authenticate(
     cipher: &BodyCipher,
     body: &BodyRow,
     count: u64,
-    said: &mut dyn FnMut(u64),
+    on_read: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let frames = body.bytes.div_ceil(FRAME_BYTES as u64);
     let run = (CHUNK_BYTES / FRAME_BYTES) as u64;
@@ -268,7 +273,7 @@ fn authenticate(
         let end = cipher_bytes(body.bytes).min((first + count) * FRAME_CIPHER_BYTES as u64);
         buffer.resize(usize::try_from(end - start).unwrap_or(usize::MAX), 0);
         reader.read_at(start, &mut buffer)?;
-        said(end - start);
+        on_read(end - start);
         cipher.decrypt(first, frames, &mut buffer).map(drop)
     };
     if count >= frames {

@@ -64,12 +64,13 @@ impl Entry {
             rows::get(view, rows::BUCKETS, &rows::bucket_key(name.bucket.as_str()))?;
         let created = found.map_or(object.modified, |row| row.created);
         let checksum = rows::part_checksum(view, object, index)?;
-        let of_object = Self::of(name.clone(), created, object, (index, body.bytes, body.digest));
+        let of_object =
+            Self::build(name.clone(), created, object, (index, body.bytes, body.digest));
         Ok(of_object.with_part(checksum))
     }
 
     /// Creates the entry of one of an object's bodies, given its index, plaintext bytes and digest.
-    pub(crate) fn of(
+    pub(crate) fn build(
         name: ObjectName,
         bucket_created: UnixTime,
         object: &ObjectRow,
@@ -126,7 +127,7 @@ impl Entry {
         planned: usize,
     ) -> Result<Vec<u8>> {
         if self.sealed_bytes()? != planned
-            && let Some(older) = Entry1::of(self)
+            && let Some(older) = Entry1::build(self)
         {
             return seal_entry(key, body, &encode(Entry1::VERSION, &older)?);
         }
@@ -224,8 +225,8 @@ fn open_as<T>(
     let plain = open_entry(key, body, sealed).ok_or_else(|| ArchiveError::Corrupt {
         what: format!("the sealed entry of body {body} does not open"),
     })?;
-    let corrupt = |why: String| ArchiveError::Corrupt {
-        what: format!("the sealed entry of body {body}: {why}"),
+    let corrupt = |reason: String| ArchiveError::Corrupt {
+        what: format!("the sealed entry of body {body}: {reason}"),
     };
     let Some((&version, entry)) = plain.split_first() else {
         return Err(corrupt("it is empty".to_owned()));

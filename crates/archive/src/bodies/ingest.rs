@@ -24,19 +24,19 @@ use tokio::task::JoinHandle;
 
 use crate::bodies::cipher::{BodyCipher, SecretKey, cipher_bytes, random_bytes};
 use crate::bodies::digest::{BodyDigest, BodyDigests, Checksum};
-use crate::bodies::digesting::QueuedDigest;
+use crate::bodies::digest_pool::QueuedDigest;
 use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::log::{LogKind, LogWriter};
-use crate::ground::Ground;
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
 use crate::objects::object::BodyClaim;
 use crate::rows::BodyRow;
 use crate::space::Admission;
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
 /// Encrypts a body and writes it to the log.
 #[derive(Debug)]
-struct Work {
+struct BodyEncryptor {
     cipher: BodyCipher,
     crc: crc_fast::Digest,
     writer: LogWriter,
@@ -46,7 +46,7 @@ struct Work {
     is_whole: bool,
 }
 
-impl Work {
+impl BodyEncryptor {
     fn take(&mut self, plain: &[u8], is_end: bool) -> Result<()> {
         self.scratch.clear();
         self.is_whole = is_end && self.frame == 0 && plain.len() <= INLINE_BYTES_MAX;
@@ -67,7 +67,7 @@ pub(crate) enum BodyEntry {
 /// A key slot that is freed on drop unless its body was committed.
 #[derive(Debug)]
 struct KeyGuard {
-    ground: Arc<Ground>,
+    state: Arc<ArchiveState>,
     slot: u32,
     body: ObjectId,
     is_kept: bool,
@@ -76,7 +76,7 @@ struct KeyGuard {
 impl Drop for KeyGuard {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.ground.keys.discard(self.slot, self.body);
+            self.state.keys.discard(self.slot, self.body);
         }
     }
 }
@@ -92,9 +92,9 @@ pub(crate) struct Ingest {
     received: u64,
     buffer: Vec<u8>,
     /// Buffers handed over for writing and digesting, oldest first, to be reused.
-    handed: VecDeque<Arc<Vec<u8>>>,
-    idle: Option<Box<Work>>,
-    writing: Option<JoinHandle<(Box<Work>, Result<()>)>>,
+    in_flight: VecDeque<Arc<Vec<u8>>>,
+    idle: Option<Box<BodyEncryptor>>,
+    writing: Option<JoinHandle<(Box<BodyEncryptor>, Result<()>)>>,
     digest: QueuedDigest,
 }
 
@@ -115,9 +115,9 @@ impl IngestedBody {
     }
 
     /// Keeps bytes and key: the row may have been committed.
-    fn keep_in_doubt(mut self) {
+    fn keep_unconfirmed(mut self) {
         self.key.is_kept = true;
-        self.writer.keep_in_doubt();
+        self.writer.keep_unconfirmed();
     }
 
     /// Keeps or frees bytes and key, depending on the outcome of the commit. If the catalog failed
@@ -125,7 +125,9 @@ impl IngestedBody {
     pub(crate) fn settle<T>(self, outcome: Result<T>) -> Result<T> {
         match &outcome {
             Ok(_) => self.keep(),
-            Err(ArchiveError::Catalog(error)) if error.leaves_doubt() => self.keep_in_doubt(),
+            Err(ArchiveError::Catalog(error)) if error.is_outcome_unknown() => {
+                self.keep_unconfirmed()
+            }
             Err(_) => {}
         }
         outcome
@@ -134,27 +136,31 @@ impl IngestedBody {
 
 impl Ingest {
     /// Starts a body in the log `kind`.
-    pub(crate) fn begin(ground: &Arc<Ground>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
-        Self::begun(ground, kind, claim).inspect_err(|error| ground.space.note_failure(error))
+    pub(crate) fn begin(
+        state: &Arc<ArchiveState>,
+        kind: LogKind,
+        claim: BodyClaim,
+    ) -> Result<Self> {
+        Self::try_begin(state, kind, claim).inspect_err(|error| state.space.record_failure(error))
     }
 
-    fn begun(ground: &Arc<Ground>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
+    fn try_begin(state: &Arc<ArchiveState>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
         if let Some(bytes) = claim.bytes.filter(|&bytes| bytes > BODY_BYTES_MAX) {
             return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
         }
         // A body of undeclared length is admitted one buffer at a time.
         let expected = claim.bytes.map_or(CHUNK_BYTES as u64, cipher_bytes);
-        let admission = ground.space.admit(expected)?;
+        let admission = state.space.admit(expected)?;
         let body = ObjectId::from_random(random_bytes()?);
         let bytes = claim.bytes.map_or(0, cipher_bytes);
         // A small body is written in one go and reserves its space then.
         let is_small = claim.bytes.is_some_and(|bytes| bytes <= INLINE_BYTES_MAX as u64);
-        ground.log(kind).admit(bytes)?;
-        let writer = ground.log(kind).writer(body, if is_small { 0 } else { bytes })?;
-        let (key, slot) = ground.keys.create(body)?;
-        let key_guard = KeyGuard { ground: Arc::clone(ground), slot, body, is_kept: false };
+        state.log(kind).admit(bytes)?;
+        let writer = state.log(kind).writer(body, if is_small { 0 } else { bytes })?;
+        let (key, slot) = state.keys.create(body)?;
+        let key_guard = KeyGuard { state: Arc::clone(state), slot, body, is_kept: false };
         let algorithm = claim.checksum.as_ref().map(|c| c.algorithm).or(claim.algorithm);
-        let work = Work {
+        let encryptor = BodyEncryptor {
             cipher: BodyCipher::new(&key, body),
             crc: cipher_crc(),
             writer,
@@ -170,10 +176,10 @@ impl Ingest {
             kind,
             received: 0,
             buffer: Vec::new(),
-            handed: VecDeque::new(),
-            idle: Some(Box::new(work)),
+            in_flight: VecDeque::new(),
+            idle: Some(Box::new(encryptor)),
             writing: None,
-            digest: ground.digesting.begin(BodyDigest::new(algorithm)),
+            digest: state.digest_pool.begin(BodyDigest::new(algorithm)),
         })
     }
 
@@ -190,7 +196,7 @@ impl Ingest {
             // A full buffer is handed over only when more bytes follow, so its last frame is never
             // the body's last.
             if self.buffer.len() == CHUNK_BYTES {
-                self.hand_over(false).await?;
+                self.submit_buffer(false).await?;
             }
             let now = bytes.split_to(bytes.len().min(CHUNK_BYTES - self.buffer.len()));
             self.buffer.extend_from_slice(&now);
@@ -201,36 +207,36 @@ impl Ingest {
     /// Waits until the buffer that was handed over is written.
     async fn written(&mut self) -> Result<()> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
-        let (work, outcome) = writing.await.map_err(|error| ArchiveError::Internal {
+        let (encryptor, outcome) = writing.await.map_err(|error| ArchiveError::Internal {
             what: format!("a body's worker died: {error}"),
         })?;
-        self.idle = Some(work);
-        outcome.inspect_err(|error| self.key.ground.space.note_failure(error))
+        self.idle = Some(encryptor);
+        outcome.inspect_err(|error| self.key.state.space.record_failure(error))
     }
 
-    async fn hand_over(&mut self, is_end: bool) -> Result<()> {
+    async fn submit_buffer(&mut self, is_end: bool) -> Result<()> {
         let plain = std::mem::take(&mut self.buffer);
         self.written().await?;
         let bytes = cipher_bytes(plain.len() as u64);
         self.admission.cover(bytes)?;
         self.admission.written(bytes);
         let lost = || ArchiveError::Internal { what: "a failed body was written to".to_owned() };
-        let mut work = self.idle.take().ok_or_else(lost)?;
+        let mut encryptor = self.idle.take().ok_or_else(lost)?;
         if plain.len() <= INLINE_BYTES_MAX {
             self.digest.update(&plain).await?;
-            let outcome = work.take(&plain, is_end);
-            self.idle = Some(work);
+            let outcome = encryptor.take(&plain, is_end);
+            self.idle = Some(encryptor);
             return outcome;
         }
         let plain = Arc::new(plain);
-        self.handed.push_back(Arc::clone(&plain));
+        self.in_flight.push_back(Arc::clone(&plain));
         let to_write = Arc::clone(&plain);
         self.writing = Some(tokio::task::spawn_blocking(move || {
-            let outcome = work.take(&to_write, is_end);
+            let outcome = encryptor.take(&to_write, is_end);
             drop(to_write);
-            (work, outcome)
+            (encryptor, outcome)
         }));
-        self.digest.give(plain).await?;
+        self.digest.push(plain).await?;
         if !is_end {
             self.buffer = self.used_buffer();
         }
@@ -239,10 +245,10 @@ impl Ingest {
 
     /// Returns the oldest buffer handed over if it is no longer in use, otherwise a new one.
     fn used_buffer(&mut self) -> Vec<u8> {
-        if self.handed.front().is_none_or(|first| Arc::strong_count(first) > 1) {
+        if self.in_flight.front().is_none_or(|first| Arc::strong_count(first) > 1) {
             return Vec::with_capacity(CHUNK_BYTES);
         }
-        let mut buffer = self.handed.pop_front().and_then(Arc::into_inner).unwrap_or_default();
+        let mut buffer = self.in_flight.pop_front().and_then(Arc::into_inner).unwrap_or_default();
         buffer.clear();
         buffer
     }
@@ -254,9 +260,9 @@ impl Ingest {
         trailer: Option<Checksum>,
         describe: impl FnOnce(&BodyDigests, u64) -> (BodyEntry, T),
     ) -> Result<(IngestedBody, T)> {
-        let ground = Arc::clone(&self.key.ground);
+        let state = Arc::clone(&self.key.state);
         let finished = self.finished(trailer, describe).await;
-        finished.inspect_err(|error| ground.space.note_failure(error))
+        finished.inspect_err(|error| state.space.record_failure(error))
     }
 
     async fn finished<T>(
@@ -267,32 +273,32 @@ impl Ingest {
         if let Some(declared) = self.claim.bytes.filter(|&declared| self.received < declared) {
             return Err(ArchiveError::IncompleteBody { declared, received: self.received });
         }
-        self.hand_over(true).await?;
+        self.submit_buffer(true).await?;
         self.written().await?;
         let digest = self.digest.take().await?;
-        let Some(work) = self.idle.take() else {
+        let Some(encryptor) = self.idle.take() else {
             return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
         };
-        let Work { crc, mut writer, mut scratch, is_whole, .. } = *work;
+        let BodyEncryptor { crc, mut writer, mut scratch, is_whole, .. } = *encryptor;
         // Locals drop in reverse order: if a later step fails, the writer must not settle the entry
         // before the key is freed.
         let key = self.key;
         let (digests, digest) = (digest.finish(), crc.finalize());
         check_claims(&self.claim, trailer, &digests)?;
         let (entry, described) = describe(&digests, digest);
-        let (body, now) = (key.body, key.ground.now());
+        let (body, now) = (key.body, key.state.now());
         let sealed = match entry {
             BodyEntry::Object(entry) => entry.record(&self.secret, body, now)?,
             BodyEntry::Part(entry) => entry.record(&self.secret, body, now)?,
         };
         if is_whole {
-            writer.write_whole(&mut scratch, &sealed)?;
+            writer.write_small(&mut scratch, &sealed)?;
         } else {
             writer.finish(&sealed)?;
         }
-        key.ground.fail.pass("put-written");
-        tokio::try_join!(writer.sync(), key.ground.keys.sync())?;
-        key.ground.fail.pass("put-staged");
+        key.state.fail.pass("put-written");
+        tokio::try_join!(writer.sync(), key.state.keys.sync())?;
+        key.state.fail.pass("put-staged");
         let row = BodyRow {
             body_id: key.body,
             key_slot: key.slot,
@@ -340,7 +346,7 @@ pub(crate) fn check_claims(
 }
 
 /// Rounds down to whole seconds, the resolution of modification times in S3's headers.
-pub(crate) fn whole_seconds(now: UnixTime) -> UnixTime {
+pub(crate) fn truncate_to_seconds(now: UnixTime) -> UnixTime {
     UnixTime::from_millis(now.as_secs() * 1000)
 }
 

@@ -26,14 +26,14 @@ pub(crate) fn key_tables(config: &ArchiveConfig) -> Vec<PathBuf> {
 }
 
 /// Whether any file of the key table holds more than its probe.
-pub(crate) fn have_keys(config: &ArchiveConfig) -> bool {
+pub(crate) fn has_any_key(config: &ArchiveConfig) -> bool {
     let has_keys =
         |path: &PathBuf| std::fs::metadata(path).is_ok_and(|table| table.len() > EMPTY_TABLE_BYTES);
     key_tables(config).iter().any(has_keys)
 }
 
 /// Whether any file of the key table exists.
-pub(crate) fn exist(config: &ArchiveConfig) -> bool {
+pub(crate) fn any_exists(config: &ArchiveConfig) -> bool {
     key_tables(config).iter().any(|path| path.exists())
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn open(
     let paths = check_places(config)?;
     let named = match rows::key_slots(view)? {
         Some(slots) => slots,
-        None => count_named(view)?,
+        None => count_key_slots(view)?,
     };
     let table = KeyTable::open(&paths, master, archive, named == 0)?;
     if table.count() < named {
@@ -80,7 +80,7 @@ fn check_places(config: &ArchiveConfig) -> Result<Vec<PathBuf>> {
 }
 
 /// Counts the key slots that rows name, for catalogs from before they kept that count.
-fn count_named(view: &dyn ReadView) -> Result<u32> {
+fn count_key_slots(view: &dyn ReadView) -> Result<u32> {
     let mut named = 0;
     for space in [BODIES, PARTS] {
         let mut failure = None;
@@ -107,17 +107,17 @@ fn count_named(view: &dyn ReadView) -> Result<u32> {
 }
 
 /// Stores the count of named key slots in the catalog, if it does not have it yet.
-pub(crate) fn note_named(view: &dyn ReadView, committer: &Committer) -> Result<()> {
+pub(crate) fn record_key_slots(view: &dyn ReadView, committer: &Committer) -> Result<()> {
     if rows::key_slots(view)?.is_some() {
         return Ok(());
     }
-    let named = count_named(view)?;
+    let named = count_key_slots(view)?;
     committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
 }
 
 /// Warns if the keys would be lost with the disk: then objects acknowledged at a tier would be
 /// unreadable.
-pub(crate) fn warn_if_alone(config: &ArchiveConfig) {
+pub(crate) fn warn_if_same_disk(config: &ArchiveConfig) {
     let Some(tier) = &config.acknowledged_at else { return };
     let device = |path: &Path| {
         let folder = path.parent().unwrap_or(path);

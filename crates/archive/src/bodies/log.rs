@@ -35,7 +35,7 @@ use self::orphans::Orphans;
 pub(crate) use self::reader::LogReader;
 use self::record::{HEADER_BYTES, SegmentHeader, align};
 pub(crate) use self::writer::{EntryWriter, LogWriter, SealedEntry};
-use crate::commits::Commits;
+use crate::commits::CommitCounter;
 use crate::directory::Paths;
 use crate::limits::{PUNCH_BYTES_MIN, SEGMENT_BYTES};
 use crate::sync::{GroupSync, SyncTarget};
@@ -58,15 +58,15 @@ impl Extent {
 
 /// A reserved range for ciphertext, with its header if the log has headers.
 #[derive(Clone, Debug)]
-struct Stretch {
+struct ReservedRange {
     header: Option<u64>,
     room: Extent,
     target: SyncTarget,
 }
 
-impl Stretch {
+impl ReservedRange {
     /// Returns the extent of header and range.
-    fn whole(&self) -> Extent {
+    fn full_extent(&self) -> Extent {
         let offset = self.header.unwrap_or(self.room.offset);
         Extent { offset, bytes: self.room.end() - offset, ..self.room }
     }
@@ -89,7 +89,7 @@ pub(crate) struct LogPlace {
     /// beyond what the catalog names.
     pub(crate) catalog_run: u64,
     /// Batches of this run that are durable in the catalog; records store the count.
-    pub(crate) commits: Arc<Commits>,
+    pub(crate) commits: Arc<CommitCounter>,
 }
 
 #[derive(Debug, Default)]
@@ -142,7 +142,7 @@ pub(crate) struct SegmentLog {
     kind: LogKind,
     archive: ArchiveId,
     run: u64,
-    commits: Arc<Commits>,
+    commits: Arc<CommitCounter>,
     state: Mutex<LogState>,
     sync: GroupSync,
     budget: Arc<Budget>,
@@ -161,7 +161,7 @@ impl SegmentLog {
         std::fs::create_dir_all(&dir).map_err(ArchiveError::io("create", &dir))?;
         let dir_file = File::open(&dir).map_err(ArchiveError::io("open", &dir))?;
         let orphans = Orphans::new(&place.data);
-        orphans.bring_back(kind, live)?;
+        orphans.reinstate(kind, live)?;
         // Numbers of rows or orphans are not reused, even if their files are lost.
         let used = live.keys().copied().chain(orphans.numbers(kind)?);
         let mut next = used.map(|number| number.saturating_add(1)).max().unwrap_or(0);
@@ -175,7 +175,7 @@ impl SegmentLog {
                     state.segments.insert(number, segment);
                     budget.count(bytes);
                 }
-                None => retire_unnamed(place, &dir, number, &orphans)?,
+                None => retire_unreferenced(place, &dir, number, &orphans)?,
             }
         }
         state.next = next;
@@ -218,27 +218,28 @@ impl SegmentLog {
 
     /// Reserves space for `bytes` of ciphertext, in as many ranges as needed. `after` is the
     /// caller's last range; one that continues it needs no header.
-    fn reserve(&self, bytes: u64, after: Option<Extent>) -> Result<Vec<Stretch>> {
-        let mut stretches: Vec<Stretch> = Vec::new();
+    fn reserve(&self, bytes: u64, after: Option<Extent>) -> Result<Vec<ReservedRange>> {
+        let mut ranges: Vec<ReservedRange> = Vec::new();
         let mut left = bytes;
         while left > 0 {
-            let before = stretches.last().map(Stretch::whole).or(after);
-            match self.reserve_stretch(left, before) {
-                Ok(stretch) => {
-                    left -= left.min(stretch.room.bytes);
-                    stretches.push(stretch);
+            let before = ranges.last().map(ReservedRange::full_extent).or(after);
+            match self.reserve_range(left, before) {
+                Ok(range) => {
+                    left -= left.min(range.room.bytes);
+                    ranges.push(range);
                 }
                 Err(error) => {
-                    let taken: Vec<Extent> = stretches.iter().map(Stretch::whole).collect();
+                    let taken: Vec<Extent> =
+                        ranges.iter().map(ReservedRange::full_extent).collect();
                     self.free(&taken);
                     return Err(error);
                 }
             }
         }
-        Ok(stretches)
+        Ok(ranges)
     }
 
-    fn reserve_stretch(&self, bytes: u64, before: Option<Extent>) -> Result<Stretch> {
+    fn reserve_range(&self, bytes: u64, before: Option<Extent>) -> Result<ReservedRange> {
         let mut state = self.lock();
         loop {
             let (segment, target) = self.active(&mut state)?;
@@ -255,7 +256,7 @@ impl SegmentLog {
             let room = Extent { segment, offset, bytes: wanted.min(free - header_bytes) };
             self.take(found, header_bytes + room.bytes)?;
             let header = (header_bytes > 0).then_some(offset - header_bytes);
-            return Ok(Stretch { header, room, target });
+            return Ok(ReservedRange { header, room, target });
         }
     }
 
@@ -367,7 +368,7 @@ impl SegmentLog {
             // The bytes of a lost segment were never counted.
             let Some(segment) = state.segments.get_mut(&extent.segment) else { continue };
             let bytes = extent.bytes.min(segment.live);
-            self.budget.give(bytes);
+            self.budget.release(bytes);
             segment.live -= bytes;
             segment.add_free(extent);
             touched.insert(extent.segment);
@@ -399,15 +400,15 @@ impl SegmentLog {
         }
     }
 
-    fn punch(&self, number: u32, stretches: &[(u64, u64)]) {
+    fn punch(&self, number: u32, ranges: &[(u64, u64)]) {
         use rustix::fs::{FallocateFlags, fallocate};
-        if stretches.is_empty() {
+        if ranges.is_empty() {
             return;
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         // Unlinking the segment frees the space as well, so a failure only delays that.
         if let Ok(file) = File::options().write(true).open(segment_path(&self.dir, number)) {
-            for &(offset, end) in stretches {
+            for &(offset, end) in ranges {
                 let _ = fallocate(&file, flags, offset, end - offset);
             }
         }
@@ -461,7 +462,7 @@ pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u32>> {
 
 /// Handles a segment that the catalog does not name: unlinks it if it is certainly older than the
 /// catalog, otherwise makes it an orphan.
-fn retire_unnamed(place: &LogPlace, dir: &Path, number: u32, orphans: &Orphans) -> Result<()> {
+fn retire_unreferenced(place: &LogPlace, dir: &Path, number: u32, orphans: &Orphans) -> Result<()> {
     let path = segment_path(dir, number);
     let header = scan::read_segment_header(&path)?.filter(|header| {
         (header.archive, header.kind, header.number) == (place.archive, place.kind, number)

@@ -3,15 +3,15 @@
 
 pub(crate) mod cipher;
 pub(crate) mod copies;
-pub(crate) mod damaged;
 pub(crate) mod digest;
-pub(crate) mod digesting;
-pub(crate) mod doubts;
+pub(crate) mod digest_pool;
 pub(crate) mod entry;
-pub(crate) mod forget;
 pub(crate) mod ingest;
 pub(crate) mod key_files;
 pub(crate) mod key_table;
 pub(crate) mod log;
 pub(crate) mod orphan_report;
-pub(crate) mod staged;
+pub(crate) mod purge;
+pub(crate) mod quarantine;
+pub(crate) mod staged_bodies;
+pub(crate) mod unconfirmed;

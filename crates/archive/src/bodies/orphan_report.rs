@@ -6,7 +6,7 @@ use fulgurite_units::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::bodies::log::orphans::OrphanFile;
-use crate::ground::Ground;
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
 /// A segment that the catalog does not name, kept because it may hold acknowledged data.
@@ -35,30 +35,30 @@ pub struct OrphanedSegment {
 }
 
 /// Lists all orphans, reading each of them. Blocks.
-pub(crate) fn orphans(ground: &Ground) -> Result<Vec<OrphanedSegment>> {
-    let files = ground.orphans().list()?;
+pub(crate) fn orphans(state: &ArchiveState) -> Result<Vec<OrphanedSegment>> {
+    let files = state.orphans().list()?;
     if files.is_empty() {
         return Ok(Vec::new());
     }
-    let keys: BTreeSet<ObjectId> = ground.keys.scan()?.into_iter().map(|slot| slot.body).collect();
+    let keys: BTreeSet<ObjectId> = state.keys.scan()?.into_iter().map(|slot| slot.body).collect();
     files
         .iter()
         .map(|file| {
-            ground.check_stopping()?;
+            state.check_stopping()?;
             Ok(describe(file, &keys))
         })
         .collect()
 }
 
 /// Returns the number of orphans and their bytes on the disk.
-pub(crate) fn orphan_totals(ground: &Ground) -> Result<(u64, u64)> {
-    let files = ground.orphans().list()?;
+pub(crate) fn orphan_totals(state: &ArchiveState) -> Result<(u64, u64)> {
+    let files = state.orphans().list()?;
     Ok((files.len() as u64, files.iter().map(|file| file.disk_bytes).sum()))
 }
 
 /// Deletes the orphan named `name`. Blocks.
-pub(crate) fn discard_orphan(ground: &Ground, name: &str) -> Result<()> {
-    let orphans = ground.orphans();
+pub(crate) fn discard_orphan(state: &ArchiveState, name: &str) -> Result<()> {
+    let orphans = state.orphans();
     // Only listed names are accepted: input never becomes a path.
     let found = orphans.list()?.into_iter().find(|file| file_name(file) == name);
     let Some(found) = found else {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_codes::crc32c;
 use fulgurite_units::ArchiveId;
 
-use crate::commits::Commits;
+use crate::commits::CommitCounter;
 use crate::directory::{Paths, sync_dir};
 use crate::rows::CatalogAge;
 use crate::{ArchiveError, Result};
@@ -51,15 +51,15 @@ impl Mark {
     }
 
     fn parse(bytes: &[u8; MARK_LEN], archive: ArchiveId) -> Option<Self> {
-        let is_closed = bytes[CRC_AT..] == crc32c(&bytes[..CRC_AT]).to_le_bytes();
-        let is_one = bytes.starts_with(MAGIC) && bytes[8] == VERSION && is_closed;
+        let has_valid_crc = bytes[CRC_AT..] == crc32c(&bytes[..CRC_AT]).to_le_bytes();
+        let is_mark = bytes.starts_with(MAGIC) && bytes[8] == VERSION && has_valid_crc;
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
             u64::from_le_bytes(word)
         };
         let age = CatalogAge { run: word(32), commits: word(40) };
-        (is_one && bytes[16..32] == archive.to_bytes())
+        (is_mark && bytes[16..32] == archive.to_bytes())
             .then(|| Self { age, is_last: bytes[9] == 1 })
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct MarkFile {
     paths: Paths,
     archive: ArchiveId,
     run: u64,
-    commits: Arc<Commits>,
+    commits: Arc<CommitCounter>,
     state: Mutex<State>,
 }
 
@@ -81,13 +81,18 @@ struct State {
     /// Which of the two is written next: not the last one synced.
     next: usize,
     /// The last mark synced.
-    noted: Option<Mark>,
+    recorded: Option<Mark>,
 }
 
 impl MarkFile {
-    pub(crate) fn new(paths: Paths, archive: ArchiveId, run: u64, commits: Arc<Commits>) -> Self {
+    pub(crate) fn new(
+        paths: Paths,
+        archive: ArchiveId,
+        run: u64,
+        commits: Arc<CommitCounter>,
+    ) -> Self {
         let next = newest(&paths, archive).map_or(0, |(place, _)| 1 - place);
-        let state = Mutex::new(State { file: None, next, noted: None });
+        let state = Mutex::new(State { file: None, next, recorded: None });
         Self { paths, archive, run, commits, state }
     }
 
@@ -95,22 +100,22 @@ impl MarkFile {
     ///
     /// # Errors
     /// When the disk fails: then the previous mark counts.
-    pub(crate) fn note(&self, is_last: bool) -> Result<()> {
+    pub(crate) fn record(&self, is_last: bool) -> Result<()> {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mark = self.mark(is_last);
-        if state.noted == Some(mark) {
+        if state.recorded == Some(mark) {
             return Ok(());
         }
         let path = self.paths.catalog_mark();
         let file = self.write(state, mark)?;
         file.sync_data().map_err(ArchiveError::io("sync", &path))?;
-        (state.next, state.noted) = (1 - state.next, Some(mark));
+        (state.next, state.recorded) = (1 - state.next, Some(mark));
         Ok(())
     }
 
     /// The same without a sync, which surviving a kill does not need. It is for deletions, which
-    /// write no log record. A failure here is retried and reported by the next [`Self::note`].
-    pub(crate) fn note_unsynced(&self) {
+    /// write no log record. A failure here is retried and reported by the next [`Self::record`].
+    pub(crate) fn record_unsynced(&self) {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.write(state, self.mark(false));
     }
@@ -138,8 +143,8 @@ impl MarkFile {
     }
 
     /// The same at start and stop, which a failure must not prevent.
-    pub(crate) fn note_or_warn(&self, is_last: bool) {
-        if let Err(error) = self.note(is_last) {
+    pub(crate) fn record_or_warn(&self, is_last: bool) {
+        if let Err(error) = self.record(is_last) {
             tracing::warn!(%error, "the mark of the catalog stays older");
         }
     }

@@ -10,12 +10,12 @@ fn archive() -> ArchiveId {
     ArchiveId::from_bytes([0xA1; 16])
 }
 
-fn note(paths: &Paths, run: u64, commits: &[u64]) {
-    let count = Arc::<Commits>::default();
+fn record(paths: &Paths, run: u64, commits: &[u64]) {
+    let count = Arc::<CommitCounter>::default();
     let file = MarkFile::new(paths.clone(), archive(), run, Arc::clone(&count));
     for &commits in commits {
         count.set(commits);
-        file.note(false).unwrap();
+        file.record(false).unwrap();
     }
 }
 
@@ -27,7 +27,7 @@ fn mark(run: u64, commits: u64) -> Mark {
 fn a_mark_is_these_bytes() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
-    note(&paths, 0x0102, &[1, 0x0304]);
+    record(&paths, 0x0102, &[1, 0x0304]);
     let bytes = std::fs::read(paths.catalog_mark()).unwrap();
     assert_eq!(bytes.len(), 576);
     assert!(bytes[64..512].iter().all(|&byte| byte == 0));
@@ -48,8 +48,8 @@ fn a_damaged_mark_leaves_the_one_before() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
     // The second run continues where the first ended: the newest mark is never overwritten.
-    note(&paths, 1, &[1, 2, 3]);
-    note(&paths, 2, &[1]);
+    record(&paths, 1, &[1, 2, 3]);
+    record(&paths, 2, &[1]);
     let path = paths.catalog_mark();
     let bytes = std::fs::read(&path).unwrap();
     assert_eq!(read(&paths, archive()), Some(mark(2, 1)));
@@ -71,13 +71,13 @@ fn a_damaged_mark_leaves_the_one_before() {
 fn a_mark_that_is_not_synced_leaves_the_last_that_was() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
-    let count = Arc::<Commits>::default();
+    let count = Arc::<CommitCounter>::default();
     let file = MarkFile::new(paths.clone(), archive(), 1, Arc::clone(&count));
-    file.note(false).unwrap();
+    file.record(false).unwrap();
     let synced = std::fs::read(paths.catalog_mark()).unwrap()[..64].to_vec();
     for commits in 1..5 {
         count.set(commits);
-        file.note_unsynced();
+        file.record_unsynced();
         assert_eq!(read(&paths, archive()), Some(mark(1, commits)));
         assert!(std::fs::read(paths.catalog_mark()).unwrap()[..64] == synced);
     }
@@ -88,17 +88,17 @@ fn the_end_of_a_run_is_said_by_its_last_mark() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
     let file = MarkFile::new(paths.clone(), archive(), 4, Arc::default());
-    file.note(false).unwrap();
-    file.note(true).unwrap();
+    file.record(false).unwrap();
+    file.record(true).unwrap();
     assert_eq!(read(&paths, archive()), Some(Mark { is_last: true, ..mark(4, 0) }));
 }
 
 #[test]
 fn a_number_beyond_the_field_of_a_record_proves_less_and_not_more() {
     for (count, word) in [(0, 0), (7, 7), (u64::from(u32::MAX) + 5, u32::MAX)] {
-        let commits = Commits::default();
+        let commits = CommitCounter::default();
         commits.set(count);
-        assert_eq!(commits.for_record(), word);
+        assert_eq!(commits.saturating_u32(), word);
     }
 }
 

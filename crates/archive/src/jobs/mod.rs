@@ -15,18 +15,18 @@
 //! A job holds no state that a restart would lose: pending work is in rows. A panic fails what the
 //! job was doing, and the job continues. `docs/design/adding-a-job.md` explains how to add one.
 
-mod carrying;
-mod expiring;
-mod moving;
-mod reclassifying;
+mod expiry;
+mod maintenance;
+mod moves;
+mod reclassify;
 mod runner;
-mod sealing;
-mod shredding;
-mod tending;
-mod turns;
-mod verifying;
+mod schedule;
+mod seal;
+mod shred;
+mod transport;
+mod verify;
 mod workers;
 
-pub(crate) use self::runner::{Bell, Failed, Job, Mail, Reply, Runner, Turn};
-pub(crate) use self::turns::{Next, Pace};
-pub(crate) use self::workers::{Bells, Inboxes, Workers};
+pub(crate) use self::runner::{Failed, Job, JobHandle, JobRun, JobSender, Reply, Runner};
+pub(crate) use self::schedule::{Next, Pace};
+pub(crate) use self::workers::{Inboxes, JobHandles, Workers};

@@ -6,8 +6,8 @@
 //! clock   --the deadline--'                                 '--- doing --> shown in the status
 //! ```
 //!
-//! [`Turns`] decides when a job runs; this module only adds a clock, a lock and a thread. It has
-//! the only loop of a background thread in the archive.
+//! [`JobSchedule`] decides when a job runs; this module only adds a clock, a lock and a thread. It
+//! has the only loop of a background thread in the archive.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -16,7 +16,7 @@ use fulgurite_platters::Panics;
 use fulgurite_units::{Clock, Controller as _, Instant, Outbox, UnixTime, error_chain};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::turns::{Command, Event, Next, Outcome, Pace, State, Turns};
+use super::schedule::{Command, Event, JobSchedule, Next, Outcome, Pace, State};
 use crate::limits::ORDERS_MAX;
 use crate::status::{JobState, JobStatus};
 use crate::{ArchiveError, Result};
@@ -38,10 +38,10 @@ pub(crate) trait Job: Send {
     ///
     /// # Errors
     /// Why it failed; it is retried after a backoff.
-    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed>;
+    fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed>;
 
     /// Called when it will never run again.
-    fn stopped(&mut self) {}
+    fn on_stop(&mut self) {}
 }
 
 /// Why a run failed.
@@ -69,36 +69,36 @@ impl From<fulgurite_platters::PlattersError> for Failed {
 }
 
 /// Runs after a run has ended and its end is shown.
-type Afterwards = Box<dyn FnOnce() + Send>;
+type AfterRun = Box<dyn FnOnce() + Send>;
 
 /// One run of a job.
-pub(crate) struct Turn<'a> {
+pub(crate) struct JobRun<'a> {
     /// Start of the run.
     pub(crate) now: Instant,
-    bell: &'a Bell,
-    afterwards: Mutex<Vec<Afterwards>>,
+    handle: &'a JobHandle,
+    after_run: Mutex<Vec<AfterRun>>,
 }
 
-impl std::fmt::Debug for Turn<'_> {
+impl std::fmt::Debug for JobRun<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turn").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("JobRun").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
-impl Turn<'_> {
+impl JobRun<'_> {
     /// Shows what the run is doing. A run that shows nothing has found nothing to do.
     pub(crate) fn doing(&self, what: impl Into<String>) {
-        self.bell.show(|board| board.doing = Some(what.into()));
+        self.handle.update(|record| record.doing = Some(what.into()));
     }
 
     /// Shows work that continues elsewhere after this run; `None` clears it.
-    pub(crate) fn under_way(&self, what: Option<String>) {
-        self.bell.show(|board| board.under_way = what);
+    pub(crate) fn ongoing(&self, what: Option<String>) {
+        self.handle.update(|record| record.ongoing = what);
     }
 
     /// Defers `then` until after the run, so that the receiver of a reply sees the run as finished.
-    pub(crate) fn afterwards(&self, then: impl FnOnce() + Send + 'static) {
-        lock(&self.afterwards).push(Box::new(then));
+    pub(crate) fn after_run(&self, then: impl FnOnce() + Send + 'static) {
+        lock(&self.after_run).push(Box::new(then));
     }
 }
 
@@ -108,126 +108,127 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// State shared by a job's handle and its thread.
 #[derive(Debug, Default)]
-struct Board {
+struct JobRecord {
     /// `None` until the job is started.
-    turns: Option<Turns>,
+    schedule: Option<JobSchedule>,
     /// Whether the job is to run.
-    is_called: bool,
+    is_run_pending: bool,
     doing: Option<String>,
-    under_way: Option<String>,
+    ongoing: Option<String>,
     runs: u64,
     last_run: Option<UnixTime>,
 }
 
-impl Board {
+impl JobRecord {
     /// Passes an event to the state machine and returns its commands.
     fn step(&mut self, now: Instant, event: Event) -> Vec<Command> {
         let mut out = Outbox::new();
-        if let Some(turns) = &mut self.turns {
-            turns.step(now, event, &mut out);
+        if let Some(schedule) = &mut self.schedule {
+            schedule.step(now, event, &mut out);
         }
         let commands: Vec<Command> = out.drain().collect();
-        self.is_called |= commands.contains(&Command::Run);
+        self.is_run_pending |= commands.contains(&Command::Run);
         commands
     }
 
-    fn shows(&self) -> Option<&String> {
-        self.doing.as_ref().or(self.under_way.as_ref())
+    fn activity(&self) -> Option<&String> {
+        self.doing.as_ref().or(self.ongoing.as_ref())
     }
 
     fn state(&self) -> State {
-        self.turns.as_ref().map_or(State::Ended, Turns::state)
+        self.schedule.as_ref().map_or(State::Ended, JobSchedule::state)
     }
 }
 
 #[derive(Debug)]
-struct Post {
+struct Inner {
     clock: Clock,
-    board: Mutex<Board>,
+    record: Mutex<JobRecord>,
     changed: Condvar,
 }
 
 /// Handle of a job. Clones refer to the same job.
 #[derive(Clone, Debug)]
-pub(crate) struct Bell(Arc<Post>);
+pub(crate) struct JobHandle(Arc<Inner>);
 
-impl Bell {
+impl JobHandle {
     /// Creates the handle of a job that uses this clock.
     pub(crate) fn new(clock: &Clock) -> Self {
-        let post = Post { clock: clock.clone(), board: Mutex::default(), changed: Condvar::new() };
-        let bell = Self(Arc::new(post));
-        let turned = Arc::downgrade(&bell.0);
+        let inner =
+            Inner { clock: clock.clone(), record: Mutex::default(), changed: Condvar::new() };
+        let handle = Self(Arc::new(inner));
+        let weak = Arc::downgrade(&handle.0);
         clock.listen(move || {
-            if let Some(post) = turned.upgrade() {
+            if let Some(inner) = weak.upgrade() {
                 // Taking the lock prevents a missed wakeup of a thread that is about to wait.
-                let _board = lock(&post.board);
-                post.changed.notify_all();
+                let _record = lock(&inner.record);
+                inner.changed.notify_all();
             }
         });
-        bell
+        handle
     }
 
-    fn lock(&self) -> MutexGuard<'_, Board> {
-        lock(&self.0.board)
+    fn lock(&self) -> MutexGuard<'_, JobRecord> {
+        lock(&self.0.record)
     }
 
     /// Changes what is shown; counts a run when something is shown where nothing was.
-    fn show(&self, change: impl FnOnce(&mut Board)) {
+    fn update(&self, change: impl FnOnce(&mut JobRecord)) {
         let at = self.0.clock.now();
-        let mut board = self.lock();
-        let was_shown = board.shows().is_some();
-        change(&mut board);
-        if !was_shown && board.shows().is_some() {
-            (board.runs, board.last_run) = (board.runs + 1, Some(at));
+        let mut record = self.lock();
+        let was_active = record.activity().is_some();
+        change(&mut record);
+        if !was_active && record.activity().is_some() {
+            (record.runs, record.last_run) = (record.runs + 1, Some(at));
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn dispatch(&self, event: Event) {
         let now = self.0.clock.passed();
         self.lock().step(now, event);
         self.0.changed.notify_all();
     }
 
     /// Notifies the job that there may be work.
-    pub(crate) fn ring(&self) {
-        self.tell(Event::Rung);
+    pub(crate) fn notify(&self) {
+        self.dispatch(Event::Notified);
     }
 
     /// Runs the job now, for an operator's order.
     pub(crate) fn order(&self) {
-        self.tell(Event::Ordered);
+        self.dispatch(Event::Ordered);
     }
 
     /// Waits until the job is to run; `None` when it never will again.
     fn wait(&self) -> Option<Instant> {
-        let mut board = self.lock();
+        let mut record = self.lock();
         loop {
             let now = self.0.clock.passed();
-            board.step(now, Event::Timer);
-            if std::mem::take(&mut board.is_called) {
+            record.step(now, Event::Timer);
+            if std::mem::take(&mut record.is_run_pending) {
                 return Some(now);
             }
-            if board.state() == State::Ended {
+            if record.state() == State::Ended {
                 return None;
             }
-            let deadline = board.turns.as_ref().and_then(Turns::deadline);
+            let deadline = record.schedule.as_ref().and_then(JobSchedule::deadline);
             let sleep = deadline.and_then(|at| self.0.clock.sleep_until(at));
-            board = match sleep {
+            record = match sleep {
                 Some(sleep) => {
-                    let woken = self.0.changed.wait_timeout(board, sleep.into());
+                    let woken = self.0.changed.wait_timeout(record, sleep.into());
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.0.changed.wait(board).unwrap_or_else(PoisonError::into_inner),
+                None => self.0.changed.wait(record).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
-    fn shown(&self, name: &str) -> JobStatus {
+    fn status(&self, name: &str) -> JobStatus {
         let now = self.0.clock.passed();
-        let board = self.lock();
-        let (state, retry) = match board.state() {
+        let record = self.lock();
+        let (state, retry) = match record.state() {
             // Polling for work does not count as running.
-            State::Running | State::Idle { .. } if board.shows().is_none() => {
+            State::Running | State::Idle { .. } if record.activity().is_none() => {
                 (JobState::Idle, None)
             }
             State::Running | State::Idle { .. } => (JobState::Running, None),
@@ -237,12 +238,12 @@ impl Bell {
         JobStatus {
             name: name.to_owned(),
             state,
-            doing: board.shows().cloned(),
-            trouble: board.turns.as_ref().and_then(Turns::trouble).map(str::to_owned),
+            doing: record.activity().cloned(),
+            trouble: record.schedule.as_ref().and_then(JobSchedule::trouble).map(str::to_owned),
             retry_seconds: retry.map(|left| left.as_nanos() / 1_000_000_000),
-            runs: board.runs,
-            failures: board.turns.as_ref().map_or(0, Turns::failures),
-            last_run: board.last_run,
+            runs: record.runs,
+            failures: record.schedule.as_ref().map_or(0, JobSchedule::failures),
+            last_run: record.last_run,
         }
     }
 }
@@ -251,57 +252,57 @@ impl Bell {
 /// dropped.
 #[derive(Debug)]
 pub(crate) struct Reply<R> {
-    to: oneshot::Sender<Result<R>>,
+    sender: oneshot::Sender<Result<R>>,
     open: OwnedSemaphorePermit,
 }
 
 impl<R> Reply<R> {
     /// Whether the caller still waits. An order whose caller has gone is not started.
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.to.is_closed()
+        !self.sender.is_closed()
     }
 
     /// Sends the outcome. A caller that has gone needs none.
     pub(crate) fn send(self, outcome: Result<R>) {
         // First, so that the caller can place another order on receipt.
         drop(self.open);
-        drop(self.to.send(outcome));
+        drop(self.sender.send(outcome));
     }
 }
 
 /// Sends messages to a job and notifies it.
 #[derive(Debug)]
-pub(crate) struct Mail<T> {
-    to: mpsc::Sender<T>,
-    bell: Bell,
+pub(crate) struct JobSender<T> {
+    sender: mpsc::Sender<T>,
+    handle: JobHandle,
     /// Permits for further open orders.
     orders: Arc<Semaphore>,
 }
 
-impl<T> Clone for Mail<T> {
+impl<T> Clone for JobSender<T> {
     fn clone(&self) -> Self {
         let orders = Arc::clone(&self.orders);
-        Self { to: self.to.clone(), bell: self.bell.clone(), orders }
+        Self { sender: self.sender.clone(), handle: self.handle.clone(), orders }
     }
 }
 
-impl<T> Mail<T> {
+impl<T> JobSender<T> {
     /// Creates a channel to the job of this handle; returns its sending and receiving ends.
-    pub(crate) fn new(bell: &Bell) -> (Self, mpsc::Receiver<T>) {
-        let (to, inbox) = mpsc::channel();
+    pub(crate) fn new(handle: &JobHandle) -> (Self, mpsc::Receiver<T>) {
+        let (sender, inbox) = mpsc::channel();
         let orders = Arc::new(Semaphore::new(ORDERS_MAX));
-        (Self { to, bell: bell.clone(), orders }, inbox)
+        (Self { sender, handle: handle.clone(), orders }, inbox)
     }
 
     /// Returns the handle of the job.
-    pub(crate) const fn bell(&self) -> &Bell {
-        &self.bell
+    pub(crate) const fn handle(&self) -> &JobHandle {
+        &self.handle
     }
 
     /// Sends a message and notifies the job. A message to a stopped job is dropped.
     pub(crate) fn send(&self, message: T) {
-        if self.to.send(message).is_ok() {
-            self.bell.ring();
+        if self.sender.send(message).is_ok() {
+            self.handle.notify();
         }
     }
 
@@ -318,9 +319,9 @@ impl<T> Mail<T> {
             let what = format!("{ORDERS_MAX} orders; order again when one has ended");
             ArchiveError::Busy { what }
         })?;
-        let (to, outcome) = oneshot::channel();
-        self.to.send(order(Reply { to, open })).map_err(|_| ArchiveError::Stopping)?;
-        self.bell.order();
+        let (sender, outcome) = oneshot::channel();
+        self.sender.send(order(Reply { sender, open })).map_err(|_| ArchiveError::Stopping)?;
+        self.handle.order();
         Ok(outcome)
     }
 }
@@ -330,7 +331,7 @@ impl<T> Mail<T> {
 pub(crate) struct Runner {
     clock: Clock,
     panics: Arc<Panics>,
-    started: Mutex<Vec<(String, Bell)>>,
+    started: Mutex<Vec<(String, JobHandle)>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -342,37 +343,37 @@ impl Runner {
 
     /// Starts a job that runs only periodically.
     pub(crate) fn start(&self, job: impl Job + 'static) -> Result<()> {
-        self.start_at(&Bell::new(&self.clock), job)
+        self.start_at(&JobHandle::new(&self.clock), job)
     }
 
     /// Starts the job of a handle.
     #[expect(clippy::disallowed_methods, reason = "this is where the threads of jobs begin")]
-    pub(crate) fn start_at(&self, bell: &Bell, mut job: impl Job + 'static) -> Result<()> {
+    pub(crate) fn start_at(&self, handle: &JobHandle, mut job: impl Job + 'static) -> Result<()> {
         let name = job.name();
-        bell.lock().turns = Some(Turns::new(job.pace()));
-        let (panics, of) = (Arc::clone(&self.panics), bell.clone());
+        handle.lock().schedule = Some(JobSchedule::new(job.pace()));
+        let (panics, of) = (Arc::clone(&self.panics), handle.clone());
         let work = move || {
             while let Some(now) = of.wait() {
                 run(&of, now, &panics, &mut job);
             }
-            job.stopped();
+            job.on_stop();
         };
         let thread = std::thread::Builder::new().name(name.clone()).spawn(work);
         let thread =
             thread.map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })?;
-        lock(&self.started).push((name, bell.clone()));
+        lock(&self.started).push((name, handle.clone()));
         lock(&self.threads).push(thread);
         Ok(())
     }
 
     /// Returns the status of every job, in start order.
-    pub(crate) fn shown(&self) -> Vec<JobStatus> {
-        lock(&self.started).iter().map(|(name, bell)| bell.shown(name)).collect()
+    pub(crate) fn status(&self) -> Vec<JobStatus> {
+        lock(&self.started).iter().map(|(name, handle)| handle.status(name)).collect()
     }
 
     /// Stops every job after its current run.
     pub(crate) fn stop(&self) {
-        lock(&self.started).iter().for_each(|(_, bell)| bell.tell(Event::Stop));
+        lock(&self.started).iter().for_each(|(_, handle)| handle.dispatch(Event::Stop));
     }
 
     /// Waits for all threads, and returns how many panicked.
@@ -383,34 +384,34 @@ impl Runner {
 }
 
 /// Runs a job once and records the outcome.
-fn run(bell: &Bell, now: Instant, panics: &Panics, job: &mut impl Job) {
-    let turn = Turn { now, bell, afterwards: Mutex::default() };
-    let ran = panics.catch(&job.name(), || job.run(&turn));
+fn run(handle: &JobHandle, now: Instant, panics: &Panics, job: &mut impl Job) {
+    let run = JobRun { now, handle, after_run: Mutex::default() };
+    let ran = panics.catch(&job.name(), || job.run(&run));
     let outcome = match ran.map_err(Failed::from).flatten() {
         Ok(next) => Outcome::Done(next),
         Err(Failed(outcome)) => outcome,
     };
-    let said = {
-        let now = bell.0.clock.passed();
-        let mut board = bell.lock();
-        board.doing = None;
+    let commands = {
+        let now = handle.0.clock.passed();
+        let mut record = handle.lock();
+        record.doing = None;
         if !matches!(outcome, Outcome::Done(_)) {
-            board.under_way = None;
+            record.ongoing = None;
         }
-        board.step(now, Event::Ended(outcome))
+        record.step(now, Event::Ended(outcome))
     };
     let name = job.name();
-    for command in said {
+    for command in commands {
         match command {
-            Command::Tell(error) => {
+            Command::Report(error) => {
                 tracing::error!(job = name, error, "{}; it is tried again", job.failing());
             }
-            Command::Recovered => tracing::info!(job = name, "it goes on after its trouble"),
+            Command::ReportRecovery => tracing::info!(job = name, "it goes on after its trouble"),
             Command::Run | Command::End => {}
         }
     }
-    let afterwards = turn.afterwards.into_inner().unwrap_or_else(PoisonError::into_inner);
-    afterwards.into_iter().for_each(|then| then());
+    let after_run = run.after_run.into_inner().unwrap_or_else(PoisonError::into_inner);
+    after_run.into_iter().for_each(|then| then());
 }
 
 #[cfg(test)]

@@ -5,17 +5,17 @@ use bytes::Bytes;
 use crate::Result;
 use crate::bodies::digest::Checksum;
 use crate::objects::object::{ObjectInfo, ObjectPart};
-use crate::objects::put::OwnWriter;
-use crate::objects::read::{Opened, OwnReader};
+use crate::objects::put::LocalWriter;
+use crate::objects::read::{LocalReader, OpenObject};
 use crate::shared::{SharedReader, SharedWriter};
 
 /// An object being written. Dropped before `finish`, it leaves nothing behind.
 #[derive(Debug)]
-pub struct ObjectWriter(Way);
+pub struct ObjectWriter(WriterKind);
 
 #[derive(Debug)]
-enum Way {
-    Own(Box<OwnWriter>),
+enum WriterKind {
+    Local(Box<LocalWriter>),
     Shared(Box<SharedWriter>),
 }
 
@@ -26,8 +26,8 @@ impl ObjectWriter {
     /// When the body exceeds its declared length, or cannot be stored.
     pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
         match &mut self.0 {
-            Way::Own(writer) => writer.write(bytes).await,
-            Way::Shared(writer) => writer.write(bytes).await,
+            WriterKind::Local(writer) => writer.write(bytes).await,
+            WriterKind::Shared(writer) => writer.write(bytes).await,
         }
     }
 
@@ -38,21 +38,21 @@ impl ObjectWriter {
     /// When a claim or a condition does not hold (nothing is stored), or it cannot be stored.
     pub async fn finish(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
         match self.0 {
-            Way::Own(writer) => writer.finish(trailer).await,
-            Way::Shared(writer) => writer.finish(trailer).await,
+            WriterKind::Local(writer) => writer.finish(trailer).await,
+            WriterKind::Shared(writer) => writer.finish(trailer).await,
         }
     }
 }
 
-impl From<OwnWriter> for ObjectWriter {
-    fn from(writer: OwnWriter) -> Self {
-        Self(Way::Own(Box::new(writer)))
+impl From<LocalWriter> for ObjectWriter {
+    fn from(writer: LocalWriter) -> Self {
+        Self(WriterKind::Local(Box::new(writer)))
     }
 }
 
 impl From<SharedWriter> for ObjectWriter {
     fn from(writer: SharedWriter) -> Self {
-        Self(Way::Shared(Box::new(writer)))
+        Self(WriterKind::Shared(Box::new(writer)))
     }
 }
 
@@ -72,7 +72,7 @@ pub struct ObjectReader {
 
 #[derive(Debug)]
 enum Source {
-    Own(Box<OwnReader>),
+    Local(Box<LocalReader>),
     Shared(Box<SharedReader>),
 }
 
@@ -80,16 +80,16 @@ impl ObjectReader {
     /// Returns the next bytes, verified; `None` at the end. An error ends the body.
     pub async fn next(&mut self) -> Option<Result<Bytes>> {
         match &mut self.source {
-            Source::Own(reader) => reader.next().await,
+            Source::Local(reader) => reader.next().await,
             Source::Shared(reader) => reader.next().await,
         }
     }
 }
 
-impl From<Opened> for ObjectReader {
-    fn from(opened: Opened) -> Self {
-        let Opened { info, first, bytes, part, reader } = opened;
-        Self { info, first, bytes, part, source: Source::Own(Box::new(reader)) }
+impl From<OpenObject> for ObjectReader {
+    fn from(object: OpenObject) -> Self {
+        let OpenObject { info, first, bytes, part, reader } = object;
+        Self { info, first, bytes, part, source: Source::Local(Box::new(reader)) }
     }
 }
 

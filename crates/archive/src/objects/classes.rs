@@ -103,7 +103,7 @@ pub enum Home {
 
 impl Home {
     /// Returns the home of objects whose rows are from before homes were stored.
-    pub(crate) const fn before_tiers(class: StorageClass) -> Self {
+    pub(crate) const fn default_for_class(class: StorageClass) -> Self {
         match class {
             StorageClass::Standard => Self::Online,
             StorageClass::Glacier
@@ -196,8 +196,8 @@ impl Classes {
             }
             _ => None,
         };
-        if let Some(why) = wrong {
-            let what = format!("class {} cannot be so: {why}", class.name());
+        if let Some(reason) = wrong {
+            let what = format!("class {} cannot be so: {reason}", class.name());
             return Err(ArchiveError::InvalidArgument { what });
         }
         self.rows.insert(class, (home, access));

@@ -1,5 +1,5 @@
 //! Transactions that create and delete objects, and the cleanup that each leaves to
-//! `Ground::finish_retired`.
+//! `ArchiveState::finish_retired`.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,9 @@ use crate::objects::classes::Home;
 use crate::objects::names::{BucketName, ObjectKey, ObjectName};
 use crate::objects::object::WriteCondition;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, DAMAGED, DOUBTS, DoubtRow, EXPIRIES,
-    FAILED, OBJECTS, ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, DAMAGED, EXPIRIES, FAILED, OBJECTS,
+    ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS, UNCONFIRMED,
+    UnconfirmedRow,
 };
 use crate::{ArchiveError, Result, tiers};
 
@@ -54,7 +55,7 @@ pub(crate) fn queued_body(
 }
 
 /// Removes a body from the queue, or from those set aside.
-pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
+pub(crate) fn dequeue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     let key = rows::sequence_key(sequence);
     match rows::get::<QueueRow>(tx, QUEUE, &key)? {
         Some(queue) => {
@@ -67,7 +68,7 @@ pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()>
 
 /// Returns the bodies of an object, in order.
 pub(crate) fn bodies(view: &dyn ReadView, object: &ObjectRow) -> Result<Vec<BodyRow>> {
-    let range = rows::bodies_of(object.object_id);
+    let range = rows::bodies_range(object.object_id);
     let found: Vec<(Vec<u8>, BodyRow)> = rows_in(view, BODIES, &range, usize::MAX)?;
     if found.len() != object.body_count as usize {
         return Err(ArchiveError::Corrupt {
@@ -205,21 +206,21 @@ pub(crate) fn insert_object(
 
 /// Retires unconfirmed bodies within `range`. A put or delete of a name supersedes them, whatever
 /// the outcome of the earlier uploads.
-pub(crate) fn retire_doubts(
+pub(crate) fn retire_unconfirmed(
     tx: &mut Transaction<'_>,
     range: &KeyRange,
     retired: &mut Retired,
 ) -> Result<()> {
-    let count = rows::doubt_count(tx)?;
+    let count = rows::unconfirmed_count(tx)?;
     // Nearly always zero: one row is read instead of a scan.
     if count == 0 {
         return Ok(());
     }
-    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(tx, DOUBTS, range, usize::MAX)?;
-    rows::set_doubt_count(tx, count.saturating_sub(found.len() as u64))?;
+    let found: Vec<(Vec<u8>, UnconfirmedRow)> = rows_in(tx, UNCONFIRMED, range, usize::MAX)?;
+    rows::set_unconfirmed_count(tx, count.saturating_sub(found.len() as u64))?;
     for (key, row) in found {
         retire_body(tx, &row.body, retired)?;
-        tx.delete(DOUBTS, key)?;
+        tx.delete(UNCONFIRMED, key)?;
     }
     Ok(())
 }
@@ -232,7 +233,7 @@ pub(crate) fn remove_object(
     key: &ObjectKey,
     retired: &mut Retired,
 ) -> Result<bool> {
-    retire_doubts(tx, &rows::doubts_of(bucket.as_str(), key.as_str()), retired)?;
+    retire_unconfirmed(tx, &rows::unconfirmed_range(bucket.as_str(), key.as_str()), retired)?;
     let Some(row) = find_object(tx, bucket, key)? else { return Ok(false) };
     for (index, body) in (0..).zip(bodies(tx, &row)?) {
         retire_body(tx, &body, retired)?;
@@ -251,7 +252,7 @@ pub(crate) fn remove_object(
             None => rows::with_totals(tx, |totals| totals.restores_waiting -= 1)?,
         }
     } else if row.home != Home::Online {
-        forget_failed(tx, row.object_id)?;
+        delete_failed_row(tx, row.object_id)?;
     }
     let residence = row.residence();
     rows::with_totals(tx, |totals| *totals.objects(residence) -= 1)?;
@@ -260,7 +261,7 @@ pub(crate) fn remove_object(
 }
 
 /// Removes the record that a restore of the object was given up, if there is one.
-pub(crate) fn forget_failed(tx: &mut Transaction<'_>, object: ObjectId) -> Result<()> {
+pub(crate) fn delete_failed_row(tx: &mut Transaction<'_>, object: ObjectId) -> Result<()> {
     let count = rows::failed_count(tx)?;
     // Nearly always only one row is read.
     if count == 0 || tx.get(FAILED, &object.to_bytes())?.is_none() {
@@ -277,30 +278,30 @@ pub(crate) fn retire_body(
     retired: &mut Retired,
 ) -> Result<()> {
     rows::put(tx, SHREDS, body.body_id.to_bytes().to_vec(), &body.key_slot)?;
-    rows::mark_to_forget(tx)?;
+    rows::mark_for_purge(tx)?;
     retired.keys.push((body.key_slot, body.body_id));
     if let Some((kind, extents)) = body.in_log() {
         account(tx, kind, &extents, false)?;
         retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
-        tiers::leave_copies(tx, body)?;
+        tiers::schedule_copy_removal(tx, body)?;
     }
     if let Some(extents) = &body.restored {
         account(tx, LogKind::Restored, extents, false)?;
         retired.extents.extend(extents.iter().map(|&extent| (LogKind::Restored, extent)));
     }
     match (&body.tier, body.queued) {
-        (Some(tier), Some(sequence)) => tiers::leave_moves(tx, tier, sequence)?,
-        (None, Some(sequence)) => leave_queue(tx, sequence)?,
+        (Some(tier), Some(sequence)) => tiers::dequeue_move(tx, tier, sequence)?,
+        (None, Some(sequence)) => dequeue(tx, sequence)?,
         (_, None) => {}
     }
     if let Some(tier) = &body.tier {
         // Also for a body that is not there yet: it may be on its way.
         rows::put(tx, REMOVALS, rows::removal_key(tier, body.body_id), &body.key_slot)?;
     }
-    Ok(Platters::dead(tx, &body.shards)?)
+    Ok(Platters::release_shards(tx, &body.shards)?)
 }
 
-pub(crate) fn forget_shreds(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -> Result<()> {
+pub(crate) fn delete_shred_rows(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -> Result<()> {
     for body in done {
         tx.delete(SHREDS, body.to_bytes())?;
     }

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use fulgurite_catalog::keys::{KeyWriter, prefix_successor};
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction};
 
-use crate::bodies::ingest::whole_seconds;
-use crate::ground::Ground;
+use crate::bodies::ingest::truncate_to_seconds;
 use crate::limits::LIST_KEYS_MAX;
-use crate::objects::commit::{Retired, require_bucket, retire_doubts, rows_in};
+use crate::objects::commit::{Retired, require_bucket, retire_unconfirmed, rows_in};
 use crate::objects::names::BucketName;
 use crate::objects::object::{BucketInfo, ListPage, ListQuery};
 use crate::rows::{self, BUCKETS, BucketRow, OBJECTS, ObjectRow, UPLOADS};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
-pub(crate) async fn create_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> Result<BucketInfo> {
-    let row = BucketRow { created: whole_seconds(ground.now()) };
+pub(crate) async fn create_bucket(
+    state: &Arc<ArchiveState>,
+    bucket: &BucketName,
+) -> Result<BucketInfo> {
+    let row = BucketRow { created: truncate_to_seconds(state.now()) };
     let name = bucket.clone();
     let commit = move |tx: &mut Transaction<'_>| -> Result<BucketInfo> {
         let key = rows::bucket_key(name.as_str());
@@ -26,10 +29,10 @@ pub(crate) async fn create_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> 
         rows::put(tx, BUCKETS, key, &row)?;
         Ok(BucketInfo { name: name.to_string(), created: row.created })
     };
-    ground.committer.commit(commit).await
+    state.committer.commit(commit).await
 }
 
-pub(crate) async fn delete_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> Result<()> {
+pub(crate) async fn delete_bucket(state: &Arc<ArchiveState>, bucket: &BucketName) -> Result<()> {
     let name = bucket.clone();
     let commit = move |tx: &mut Transaction<'_>| -> Result<Retired> {
         require_bucket(tx, &name)?;
@@ -42,15 +45,15 @@ pub(crate) async fn delete_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> 
         if is_used {
             return Err(ArchiveError::BucketNotEmpty { bucket: name.to_string() });
         }
-        rows::mark_to_forget(tx)?;
+        rows::mark_for_purge(tx)?;
         let mut retired = Retired::default();
-        retire_doubts(tx, &within, &mut retired)?;
+        retire_unconfirmed(tx, &within, &mut retired)?;
         tx.delete(BUCKETS, rows::bucket_key(name.as_str()))?;
-        rows::forget_shared(tx, &name)?;
+        rows::delete_shared_record(tx, &name)?;
         Ok(retired)
     };
     // A separate task, so that a client that disconnects leaves no keys behind.
-    let shared = Arc::clone(ground);
+    let shared = Arc::clone(state);
     let task = async move {
         let retired = shared.committer.commit(commit).await?;
         shared.finish_retired(retired).await
@@ -60,9 +63,9 @@ pub(crate) async fn delete_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> 
         .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
 }
 
-pub(crate) fn list_buckets(ground: &Ground) -> Result<Vec<BucketInfo>> {
+pub(crate) fn list_buckets(state: &ArchiveState) -> Result<Vec<BucketInfo>> {
     let all: Vec<(Vec<u8>, BucketRow)> =
-        rows_in(&*ground.kv, BUCKETS, &KeyRange::prefix(b""), usize::MAX)?;
+        rows_in(&*state.kv, BUCKETS, &KeyRange::prefix(b""), usize::MAX)?;
     all.into_iter()
         .map(|(key, row)| {
             let name = String::from_utf8(key).map_err(|_| ArchiveError::Corrupt {
@@ -74,13 +77,17 @@ pub(crate) fn list_buckets(ground: &Ground) -> Result<Vec<BucketInfo>> {
 }
 
 /// Returns one page of a bucket's objects.
-pub(crate) fn list(ground: &Ground, bucket: &BucketName, query: &ListQuery) -> Result<ListPage> {
-    require_bucket(&*ground.kv, bucket)?;
+pub(crate) fn list(
+    state: &ArchiveState,
+    bucket: &BucketName,
+    query: &ListQuery,
+) -> Result<ListPage> {
+    require_bucket(&*state.kv, bucket)?;
     let limit = query.limit.min(LIST_KEYS_MAX);
     let mut page = ListPage::default();
     let mut range = first_range(bucket, query);
     let mut last = None;
-    let now = ground.now();
+    let now = state.now();
     if limit == 0 {
         return Ok(page);
     }
@@ -88,7 +95,7 @@ pub(crate) fn list(ground: &Ground, bucket: &BucketName, query: &ListQuery) -> R
         let mut jump = None;
         let mut failure = None;
         let mut is_full = false;
-        ground.kv.scan(OBJECTS, &range, Direction::Ascending, &mut |row_key, value| {
+        state.kv.scan(OBJECTS, &range, Direction::Ascending, &mut |row_key, value| {
             let found = match rows::parse_object_key(row_key) {
                 Ok((_, key)) => key,
                 Err(error) => {
@@ -106,7 +113,7 @@ pub(crate) fn list(ground: &Ground, bucket: &BucketName, query: &ListQuery) -> R
                 jump = Some(prefix.to_owned());
                 return ControlFlow::Break(());
             }
-            match rows::decode_of::<ObjectRow>(&*ground.kv, OBJECTS, value) {
+            match rows::decode_row::<ObjectRow>(&*state.kv, OBJECTS, value) {
                 Ok(row) => page.objects.push(row.info(&found, now)),
                 Err(error) => {
                     failure = Some(error);

@@ -3,7 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod classes;
 pub(crate) mod commit;
-pub(crate) mod completing;
+pub(crate) mod completion_locks;
 pub(crate) mod labels;
 pub(crate) mod list;
 pub(crate) mod multipart;

@@ -20,9 +20,8 @@ use md5::{Digest as _, Md5};
 use crate::bodies::cipher::random_bytes;
 use crate::bodies::digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 use crate::bodies::entry::{Entry, PartEntry};
-use crate::bodies::ingest::{BodyEntry, Ingest, whole_seconds};
+use crate::bodies::ingest::{BodyEntry, Ingest, truncate_to_seconds};
 use crate::bodies::log::{EntryWriter, Extent, LogKind};
-use crate::ground::Ground;
 use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
 use crate::objects::body::ObjectReader;
 use crate::objects::classes::Home;
@@ -37,7 +36,8 @@ use crate::objects::object::{
 };
 use crate::objects::put::check_meta;
 use crate::rows::{self, BodyRow, CHECKSUMS, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
-use crate::tiers::Acknowledged;
+use crate::state::ArchiveState;
+use crate::tiers::AcknowledgedCopies;
 use crate::{ArchiveError, Result};
 
 /// The upload that a request names.
@@ -107,7 +107,7 @@ fn part_info(number: u32, row: &PartRow) -> PartInfo {
 }
 
 pub(crate) async fn create(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     bucket: &BucketName,
     key: &ObjectKey,
     options: UploadOptions,
@@ -116,26 +116,26 @@ pub(crate) async fn create(
     let upload = UploadId::from_random(random_bytes()?);
     let name = UploadName { bucket: bucket.clone(), key: key.clone(), upload };
     let row = UploadRow {
-        initiated: whole_seconds(ground.now()),
+        initiated: truncate_to_seconds(state.now()),
         class: options.class,
         meta: options.meta,
         algorithm: options.algorithm,
         full_object: options.full_object,
-        home: ground.config.classes.home(options.class)?.clone(),
+        home: state.config.classes.home(options.class)?.clone(),
     };
     let info = upload_info(key.as_str(), upload, &row);
     let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
         require_bucket(tx, &name.bucket)?;
         rows::put(tx, UPLOADS, name.row_key(), &row)
     };
-    ground.committer.commit(commit).await?;
+    state.committer.commit(commit).await?;
     Ok(info)
 }
 
 /// A part of a multipart upload being written. Dropped before `finish`, it leaves nothing behind.
 #[derive(Debug)]
 pub struct PartWriter {
-    ground: Arc<Ground>,
+    state: Arc<ArchiveState>,
     name: UploadName,
     number: u32,
     upload: UploadRow,
@@ -145,7 +145,7 @@ pub struct PartWriter {
 
 impl PartWriter {
     pub(crate) fn begin(
-        ground: &Arc<Ground>,
+        state: &Arc<ArchiveState>,
         name: UploadName,
         number: u32,
         mut claim: BodyClaim,
@@ -155,7 +155,7 @@ impl PartWriter {
                 what: format!("part number {number} is not between 1 and {PART_NUMBER_MAX}"),
             });
         }
-        let upload = name.find(&*ground.kv)?;
+        let upload = name.find(&*state.kv)?;
         claim.algorithm =
             upload.algorithm.or(claim.algorithm).or(Some(ChecksumAlgorithm::Crc64Nvme));
         if let (Some(wanted), Some(sent)) = (upload.algorithm, &claim.checksum)
@@ -165,10 +165,10 @@ impl PartWriter {
                 what: format!("the upload's checksum algorithm is {}", wanted.name()),
             });
         }
-        let bucket_created = require_bucket(&*ground.kv, &name.bucket)?.created;
-        let log = name.log(&*ground.kv, &upload)?;
-        let ingest = Ingest::begin(ground, log, claim)?;
-        Ok(Self { ground: Arc::clone(ground), name, number, upload, bucket_created, ingest })
+        let bucket_created = require_bucket(&*state.kv, &name.bucket)?.created;
+        let log = name.log(&*state.kv, &upload)?;
+        let ingest = Ingest::begin(state, log, claim)?;
+        Ok(Self { state: Arc::clone(state), name, number, upload, bucket_created, ingest })
     }
 
     /// Adds the next bytes of the part.
@@ -189,8 +189,8 @@ impl PartWriter {
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<PartInfo> {
-        let Self { ground, name, number, upload, bucket_created, ingest } = self;
-        let modified = whole_seconds(ground.now());
+        let Self { state, name, number, upload, bucket_created, ingest } = self;
+        let modified = truncate_to_seconds(state.now());
         let describe = |digests: &BodyDigests, digest: u64| {
             let entry = PartEntry {
                 bucket: name.bucket.to_string(),
@@ -230,23 +230,23 @@ impl PartWriter {
             rows::put(tx, PARTS, key, &row)?;
             Ok(retired)
         };
-        let outcome = ground.committer.commit(commit).await;
+        let outcome = state.committer.commit(commit).await;
         let retired = staged.settle(outcome)?;
-        ground.fail.pass("part-committed");
-        ground.finish_retired(retired).await?;
+        state.fail.pass("part-committed");
+        state.finish_retired(retired).await?;
         Ok(info)
     }
 }
 
 /// UploadPartCopy: copies a part from a readable object.
 pub(crate) async fn copy_part(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     mut reader: ObjectReader,
     name: UploadName,
     number: u32,
 ) -> Result<PartInfo> {
     let claim = BodyClaim { bytes: Some(reader.bytes), ..BodyClaim::default() };
-    let mut writer = PartWriter::begin(ground, name, number, claim)?;
+    let mut writer = PartWriter::begin(state, name, number, claim)?;
     while let Some(bytes) = reader.next().await {
         writer.write(bytes?).await?;
     }
@@ -304,7 +304,7 @@ pub(crate) fn multipart_checksum(upload: &UploadRow, parts: &[PartRow]) -> Optio
         .collect();
     let values = values?;
     if (upload.full_object || upload.algorithm.is_none())
-        && let Some(crc) = combining(algorithm)
+        && let Some(crc) = combinable_crc(algorithm)
     {
         let whole = parts.iter().zip(&values).fold(None, |sum: Option<u64>, (part, value)| {
             let next = be_value(&value.value);
@@ -325,7 +325,7 @@ pub(crate) fn multipart_checksum(upload: &UploadRow, parts: &[PartRow]) -> Optio
     Some(Checksum { composite_parts: u32::try_from(parts.len()).ok(), ..checksum })
 }
 
-const fn combining(algorithm: ChecksumAlgorithm) -> Option<crc_fast::CrcAlgorithm> {
+const fn combinable_crc(algorithm: ChecksumAlgorithm) -> Option<crc_fast::CrcAlgorithm> {
     match algorithm {
         ChecksumAlgorithm::Crc32 => Some(crc_fast::CrcAlgorithm::Crc32IsoHdlc),
         ChecksumAlgorithm::Crc32c => Some(crc_fast::CrcAlgorithm::Crc32Iscsi),
@@ -364,15 +364,18 @@ pub(crate) struct Completion {
     pub(crate) checksum: Option<Checksum>,
 }
 
-pub(crate) async fn complete(ground: &Arc<Ground>, completion: Completion) -> Result<ObjectInfo> {
-    let now = ground.now();
-    let (key, shared) = (completion.name.key.to_string(), Arc::clone(ground));
+pub(crate) async fn complete(
+    state: &Arc<ArchiveState>,
+    completion: Completion,
+) -> Result<ObjectInfo> {
+    let now = state.now();
+    let (key, shared) = (completion.name.key.to_string(), Arc::clone(state));
     let join = Join {
         object_id: ObjectId::from_random(random_bytes()?),
-        modified: whole_seconds(now),
+        modified: truncate_to_seconds(now),
         completion,
     };
-    let task = tokio::spawn(complete_in_turns(shared, Arc::new(join)));
+    let task = tokio::spawn(complete_serialized(shared, Arc::new(join)));
     let row = task
         .await
         .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })??;
@@ -380,25 +383,25 @@ pub(crate) async fn complete(ground: &Arc<Ground>, completion: Completion) -> Re
 }
 
 /// Retries until the parts do not change between log write and commit.
-async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<ObjectRow> {
-    let _turn = ground.completing.turn(join.completion.name.upload).await;
+async fn complete_serialized(state: Arc<ArchiveState>, join: Arc<Join>) -> Result<ObjectRow> {
+    let _guard = state.completion_locks.turn(join.completion.name.upload).await;
     // Copies brought to the tier by one attempt stay for the next.
-    let mut stay_there = Vec::new();
+    let mut copies_kept = Vec::new();
     for _ in 0..COMPLETE_TRIES_MAX {
-        let (shared, wanted) = (Arc::clone(&ground), Arc::clone(&join));
+        let (shared, wanted) = (Arc::clone(&state), Arc::clone(&join));
         let written =
             tokio::task::spawn_blocking(move || wanted.write_entries(&shared))
                 .await
                 .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })??;
-        let Some(Written { entries, places, row, parts }) = written else {
+        let Some(WrittenEntries { entries, places, row, parts }) = written else {
             // A repeated request gets the same answer.
-            return join.find_done(&*ground.kv);
+            return join.find_done(&*state.kv);
         };
-        ground.fail.pass("complete-logged");
+        state.fail.pass("complete-logged");
         let name = &join.completion.name;
         let name = ObjectName::new(&name.bucket, &name.key, row.version);
-        let acknowledged = Acknowledged::bring(&ground, &name, &row, &parts).await?;
-        stay_there.extend(acknowledged.clone());
+        let acknowledged = AcknowledgedCopies::upload(&state, &name, &row, &parts).await?;
+        copies_kept.extend(acknowledged.clone());
         let wanted = Arc::clone(&join);
         let commit = move |tx: &mut Transaction<'_>| {
             let made = wanted.commit(tx, &places)?;
@@ -407,17 +410,17 @@ async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<Objec
             }
             Ok(made)
         };
-        let outcome = ground.committer.commit(commit).await;
+        let outcome = state.committer.commit(commit).await;
         match &outcome {
             Ok(Some(_)) => entries.keep(),
             // If the catalog itself failed, it is unknown whether the rows were committed.
-            Err(ArchiveError::Catalog(_)) => entries.keep_in_doubt(),
+            Err(ArchiveError::Catalog(_)) => entries.keep_unconfirmed(),
             Ok(None) | Err(_) => drop(entries),
         }
         let Some((row, retired)) = outcome? else { continue };
-        ground.fail.pass("complete-committed");
-        ground.finish_retired(retired).await?;
-        ground.wake_pipeline();
+        state.fail.pass("complete-committed");
+        state.finish_retired(retired).await?;
+        state.notify_pipeline();
         return Ok(row);
     }
     let what = format!("parts of upload \"{}\" keep changing", join.completion.name.upload);
@@ -442,7 +445,7 @@ struct Joined {
 
 /// What an attempt wrote to the log for an object made of parts.
 #[derive(Debug)]
-struct Written {
+struct WrittenEntries {
     entries: EntryWriter,
     places: BTreeMap<ObjectId, Extent>,
     row: ObjectRow,
@@ -497,26 +500,26 @@ impl Join {
     }
 
     /// Writes the object's entry for each body to the log, and syncs. Blocks.
-    fn write_entries(&self, ground: &Arc<Ground>) -> Result<Option<Written>> {
-        let view = ground.kv.snapshot();
+    fn write_entries(&self, state: &Arc<ArchiveState>) -> Result<Option<WrittenEntries>> {
+        let view = state.kv.snapshot();
         let Some(Joined { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
         let name = &self.completion.name;
         let created = require_bucket(&*view, &name.bucket)?.created;
         let object_name = ObjectName::new(&name.bucket, &name.key, row.version);
-        let now = ground.now();
-        let mut writer = ground.log(log_of(&chosen, &row)).entry_writer();
+        let now = state.now();
+        let mut writer = state.log(log_of(&chosen, &row)).entry_writer();
         let mut places = BTreeMap::new();
         for (index, PartRow { body, checksum, .. }) in (0..).zip(&chosen) {
-            let secret = ground.keys.load(body.key_slot, body.body_id)?;
+            let secret = state.keys.load(body.key_slot, body.body_id)?;
             let place = (index, body.bytes, body.digest);
-            let entry = Entry::of(object_name.clone(), created, &row, place);
+            let entry = Entry::build(object_name.clone(), created, &row, place);
             let entry = entry.with_part(checksum.clone());
             let entry = entry.record(&secret, body.body_id, now)?;
             places.insert(body.body_id, writer.write(body.body_id, &entry)?);
         }
         writer.sync_blocking()?;
         let parts = chosen.into_iter().map(|part| (part.body, part.checksum)).collect();
-        Ok(Some(Written { entries: writer, places, row, parts }))
+        Ok(Some(WrittenEntries { entries: writer, places, row, parts }))
     }
 
     /// Creates the object if its bodies still have the entries at `places` in the log.
@@ -543,7 +546,7 @@ impl Join {
         for part in dropped {
             retire_body(tx, &part.body, &mut retired)?;
         }
-        forget_upload(tx, name)?;
+        delete_upload_rows(tx, name)?;
         Ok(Some((row, retired)))
     }
 }
@@ -554,7 +557,7 @@ fn log_of(parts: &[PartRow], object: &ObjectRow) -> LogKind {
     first.map_or_else(|| object.home.log(), |&(kind, _)| kind)
 }
 
-fn forget_upload(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {
+fn delete_upload_rows(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {
     let parts = KeyRange::prefix(&name.upload.to_bytes());
     for (key, _) in tx.range(PARTS, &parts, Direction::Ascending, usize::MAX)? {
         tx.delete(PARTS, key)?;
@@ -562,20 +565,20 @@ fn forget_upload(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {
     Ok(tx.delete(UPLOADS, name.row_key())?)
 }
 
-pub(crate) async fn abort(ground: &Arc<Ground>, name: UploadName) -> Result<()> {
+pub(crate) async fn abort(state: &Arc<ArchiveState>, name: UploadName) -> Result<()> {
     let commit = move |tx: &mut Transaction<'_>| -> Result<Retired> {
         name.find(tx)?;
         let mut retired = Retired::default();
         for (_, part) in name.parts(tx)? {
             retire_body(tx, &part.body, &mut retired)?;
         }
-        forget_upload(tx, &name)?;
+        delete_upload_rows(tx, &name)?;
         // Also if it had no parts: the upload's row contains a name.
-        rows::mark_to_forget(tx)?;
+        rows::mark_for_purge(tx)?;
         Ok(retired)
     };
     // A separate task, so that a client that disconnects leaves no keys and no space behind.
-    let shared = Arc::clone(ground);
+    let shared = Arc::clone(state);
     let task = async move {
         let retired = shared.committer.commit(commit).await?;
         shared.finish_retired(retired).await
@@ -587,20 +590,20 @@ pub(crate) async fn abort(ground: &Arc<Ground>, name: UploadName) -> Result<()> 
 
 /// Lists uploads in progress after a marker, ordered by key and upload id.
 pub(crate) fn list_uploads(
-    ground: &Ground,
+    state: &ArchiveState,
     bucket: &BucketName,
     prefix: &str,
     after: Option<(String, Option<UploadId>)>,
     limit: usize,
 ) -> Result<(Vec<UploadInfo>, bool)> {
-    require_bucket(&*ground.kv, bucket)?;
+    require_bucket(&*state.kv, bucket)?;
     let mut range = rows::object_prefix(bucket.as_str(), prefix);
     if let Some((key, upload)) = after {
         // Without an upload id the marker covers every upload of its key.
         let upload = upload.unwrap_or_else(|| UploadId::from_bytes([0xFF; 16]));
         range = range.after(&rows::upload_key(bucket.as_str(), &key, upload));
     }
-    let mut found: Vec<(Vec<u8>, UploadRow)> = rows_in(&*ground.kv, UPLOADS, &range, limit + 1)?;
+    let mut found: Vec<(Vec<u8>, UploadRow)> = rows_in(&*state.kv, UPLOADS, &range, limit + 1)?;
     let is_more = found.len() > limit;
     found.truncate(limit);
     let uploads = found
@@ -615,15 +618,15 @@ pub(crate) fn list_uploads(
 
 /// Lists parts of an upload after number `after`.
 pub(crate) fn list_parts(
-    ground: &Ground,
+    state: &ArchiveState,
     name: &UploadName,
     after: u32,
     limit: usize,
 ) -> Result<(UploadInfo, Vec<PartInfo>, bool)> {
-    let upload = name.find(&*ground.kv)?;
+    let upload = name.find(&*state.kv)?;
     let range =
         KeyRange::prefix(&name.upload.to_bytes()).after(&rows::part_key(name.upload, after));
-    let mut found: Vec<(Vec<u8>, PartRow)> = rows_in(&*ground.kv, PARTS, &range, limit + 1)?;
+    let mut found: Vec<(Vec<u8>, PartRow)> = rows_in(&*state.kv, PARTS, &range, limit + 1)?;
     let is_more = found.len() > limit;
     found.truncate(limit);
     let parts = found

@@ -260,11 +260,11 @@ pub struct ListQuery {
 
 /// Selects objects of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ObjectSelection {
     /// The object with this key.
     One(ObjectKey),
     /// All objects whose keys have this prefix.
-    Below(String),
+    Prefix(String),
 }
 
 /// A page of a listing.

@@ -34,11 +34,11 @@ pub(crate) fn list(
 /// `InvalidPartNumber`.
 pub(crate) fn find(view: &dyn ReadView, object: &ObjectRow, number: u32) -> Result<ObjectPart> {
     let (parts, _) = list(view, object, number.saturating_sub(1), 1)?;
-    the_one(parts, number, object.body_count)
+    expect_part(parts, number, object.body_count)
 }
 
 /// Returns the found part if it has this number.
-pub(crate) fn the_one(parts: Vec<ObjectPart>, number: u32, count: u32) -> Result<ObjectPart> {
+pub(crate) fn expect_part(parts: Vec<ObjectPart>, number: u32, count: u32) -> Result<ObjectPart> {
     let found = parts.into_iter().next().filter(|part| part.number == number);
     found.ok_or(ArchiveError::InvalidPartNumber { number, count })
 }
@@ -89,7 +89,7 @@ mod tests {
     fn a_part_that_is_not_there_has_no_number() {
         let find = |number: u32| {
             let (parts, _) = page([5, 7].into_iter(), number.saturating_sub(1), 1);
-            the_one(parts, number, 2).map(|part| part.first)
+            expect_part(parts, number, 2).map(|part| part.first)
         };
         assert_eq!((find(1).unwrap(), find(2).unwrap()), (0, 5));
         for number in [0, 3, u32::MAX] {

@@ -9,8 +9,7 @@ use fulgurite_units::{ObjectId, UnixTime};
 use crate::bodies::cipher::random_bytes;
 use crate::bodies::digest::{BodyDigests, Checksum, ChecksumAlgorithm};
 use crate::bodies::entry::Entry;
-use crate::bodies::ingest::{BodyEntry, Ingest, whole_seconds};
-use crate::ground::Ground;
+use crate::bodies::ingest::{BodyEntry, Ingest, truncate_to_seconds};
 use crate::limits::USER_METADATA_BYTES_MAX;
 use crate::objects::classes::Home;
 use crate::objects::commit::{
@@ -19,16 +18,17 @@ use crate::objects::commit::{
 use crate::objects::labels::Labels;
 use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::objects::object::{ObjectInfo, ObjectMeta, PutOptions};
-use crate::objects::read::{self, Opened};
+use crate::objects::read::{self, OpenObject};
 use crate::rows::ObjectRow;
-use crate::tiers::Acknowledged;
+use crate::state::ArchiveState;
+use crate::tiers::AcknowledgedCopies;
 use crate::{ArchiveError, Result};
 
 /// An object of a bucket of this archive, being written. Dropped before `finish`, it leaves nothing
 /// behind.
 #[derive(Debug)]
-pub(crate) struct OwnWriter {
-    ground: Arc<Ground>,
+pub(crate) struct LocalWriter {
+    state: Arc<ArchiveState>,
     bucket: BucketName,
     key: ObjectKey,
     options: PutOptions,
@@ -46,26 +46,26 @@ pub(crate) fn check_meta(meta: &ObjectMeta) -> Result<()> {
     Ok(())
 }
 
-impl OwnWriter {
+impl LocalWriter {
     pub(crate) fn begin(
-        ground: &Arc<Ground>,
+        state: &Arc<ArchiveState>,
         bucket: &BucketName,
         key: &ObjectKey,
         options: PutOptions,
     ) -> Result<Self> {
         check_meta(&options.meta)?;
-        let bucket_created = require_bucket(&*ground.kv, bucket)?.created;
-        let current = find_object(&*ground.kv, bucket, key)?;
+        let bucket_created = require_bucket(&*state.kv, bucket)?.created;
+        let current = find_object(&*state.kv, bucket, key)?;
         check_condition(&options.condition, current.as_ref(), key, bucket)?;
         let mut claim = options.claim.clone();
         // Every object has a checksum; if the client names no algorithm it is the cheapest strong
         // one.
         claim.algorithm = claim.algorithm.or(Some(ChecksumAlgorithm::Crc64Nvme));
-        let home = ground.config.classes.home(options.class)?.clone();
-        let ingest = Ingest::begin(ground, home.log(), claim)?;
+        let home = state.config.classes.home(options.class)?.clone();
+        let ingest = Ingest::begin(state, home.log(), claim)?;
         let (bucket, key) = (bucket.clone(), key.clone());
-        let ground = Arc::clone(ground);
-        Ok(Self { ground, bucket, key, options, home, bucket_created, ingest })
+        let state = Arc::clone(state);
+        Ok(Self { state, bucket, key, options, home, bucket_created, ingest })
     }
 
     /// Adds the next bytes of the body.
@@ -88,8 +88,8 @@ impl OwnWriter {
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
-        let Self { ground, bucket, key, options, home, bucket_created, ingest } = self;
-        let now = ground.now();
+        let Self { state, bucket, key, options, home, bucket_created, ingest } = self;
+        let now = state.now();
         let object_id = ObjectId::from_random(random_bytes()?);
         let (class, meta) = (options.class, options.meta);
         let describe = |digests: &BodyDigests, digest: u64| {
@@ -97,7 +97,7 @@ impl OwnWriter {
                 object_id,
                 bytes: digests.bytes,
                 etag: hex::encode(digests.md5),
-                modified: whole_seconds(now),
+                modified: truncate_to_seconds(now),
                 class,
                 meta,
                 checksum: digests.checksum.clone(),
@@ -112,7 +112,7 @@ impl OwnWriter {
             };
             let body = (0, digests.bytes, digest);
             let name = ObjectName::new(&bucket, &key, row.version);
-            let entry = Entry::of(name, bucket_created, &row, body);
+            let entry = Entry::build(name, bucket_created, &row, body);
             (BodyEntry::Object(entry), row)
         };
         let (staged, row) = ingest.finish(trailer, describe).await?;
@@ -120,8 +120,8 @@ impl OwnWriter {
         let (body, condition) = (staged.row.clone(), options.condition);
         let name = ObjectName::new(&bucket, &key, row.version);
         let acknowledged =
-            Acknowledged::bring(&ground, &name, &row, &[(body.clone(), None)]).await?;
-        let _stay_there = acknowledged.clone();
+            AcknowledgedCopies::upload(&state, &name, &row, &[(body.clone(), None)]).await?;
+        let _copies = acknowledged.clone();
         let commit = move |tx: &mut Transaction<'_>| -> Result<_> {
             require_bucket(tx, &bucket)?;
             let current = find_object(tx, &bucket, &key)?;
@@ -131,11 +131,11 @@ impl OwnWriter {
             let retired = insert_object(tx, &bucket, &key, row.clone(), vec![body])?;
             Ok((row, retired))
         };
-        let outcome = ground.committer.commit(commit).await;
+        let outcome = state.committer.commit(commit).await;
         let (row, retired) = staged.settle(outcome)?;
-        ground.fail.pass("put-committed");
-        ground.finish_retired(retired).await?;
-        ground.wake_pipeline();
+        state.fail.pass("put-committed");
+        state.finish_retired(retired).await?;
+        state.notify_pipeline();
         Ok(row.info(&info_key, now))
     }
 }
@@ -150,16 +150,16 @@ pub(crate) fn describe_copy(options: &mut PutOptions, source: &ObjectInfo, bytes
 
 /// Copies a readable object of this archive.
 pub(crate) async fn copy(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     from: (&BucketName, &ObjectKey),
     to: (&BucketName, &ObjectKey),
     mut options: PutOptions,
 ) -> Result<ObjectInfo> {
-    let Opened { info, bytes, mut reader, .. } = read::open(ground, from.0, from.1, None)?;
+    let OpenObject { info, bytes, mut reader, .. } = read::open(state, from.0, from.1, None)?;
     describe_copy(&mut options, &info, bytes);
-    let mut writer = OwnWriter::begin(ground, to.0, to.1, options)?;
+    let mut writer = LocalWriter::begin(state, to.0, to.1, options)?;
     while let Some(bytes) = reader.next().await {
-        ground.check_stopping()?;
+        state.check_stopping()?;
         writer.write(bytes?).await?;
     }
     writer.finish(None).await
@@ -167,11 +167,11 @@ pub(crate) async fn copy(
 
 /// Deletes an object; `false` when there was none.
 pub(crate) async fn delete(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     bucket: &BucketName,
     key: &ObjectKey,
 ) -> Result<bool> {
-    let (shared, bucket, key) = (Arc::clone(ground), bucket.clone(), key.clone());
+    let (shared, bucket, key) = (Arc::clone(state), bucket.clone(), key.clone());
     let task = async move {
         let commit = move |tx: &mut Transaction<'_>| -> Result<_> {
             require_bucket(tx, &bucket)?;

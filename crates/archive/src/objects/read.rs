@@ -15,15 +15,15 @@ use tokio::task::JoinHandle;
 
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
 use crate::bodies::copies;
-use crate::bodies::copies::CopyName;
+use crate::bodies::copies::CopyId;
 use crate::bodies::log::{Extent, LogKind, LogReader};
-use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
 use crate::objects::commit::{bodies, require_object};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::objects::object::{ByteRange, ObjectInfo, ObjectPart};
 use crate::objects::parts;
 use crate::rows::{BodyRow, ObjectRow};
+use crate::state::ArchiveState;
 use crate::tiers::{ObjectTier, TierReader};
 use crate::{ArchiveError, Result};
 
@@ -55,28 +55,28 @@ struct Source {
 
 /// Reads the bytes of an object in a bucket of this archive.
 #[derive(Debug)]
-pub(crate) struct OwnReader {
-    ground: Arc<Ground>,
+pub(crate) struct LocalReader {
+    state: Arc<ArchiveState>,
     /// The restored copy that is read, if it is one.
-    copy: Option<CopyName>,
+    copy: Option<CopyId>,
     idle: Option<Source>,
     ahead: Option<JoinHandle<(Source, Result<Option<Bytes>>)>>,
 }
 
 /// An opened object: the selected bytes, and their reader.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenObject {
     pub(crate) info: ObjectInfo,
     pub(crate) first: u64,
     pub(crate) bytes: u64,
     /// The selected part, if one was requested.
     pub(crate) part: Option<ObjectPart>,
-    pub(crate) reader: OwnReader,
+    pub(crate) reader: LocalReader,
 }
 
 /// The requested bytes of an object.
 #[derive(Clone, Copy, Debug)]
-enum Wanted {
+enum RequestedBytes {
     All,
     Range(ByteRange),
     Part(u32),
@@ -84,12 +84,12 @@ enum Wanted {
 
 /// Opens an object for reading.
 pub(crate) fn open(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     bucket: &BucketName,
     key: &ObjectKey,
     range: Option<ByteRange>,
-) -> Result<Opened> {
-    open_wanted(ground, bucket, key, range.map_or(Wanted::All, Wanted::Range))
+) -> Result<OpenObject> {
+    open_requested(state, bucket, key, range.map_or(RequestedBytes::All, RequestedBytes::Range))
 }
 
 /// Opens a part of an object for reading.
@@ -97,60 +97,60 @@ pub(crate) fn open(
 /// # Errors
 /// `InvalidPartNumber`, and as for the object.
 pub(crate) fn open_part(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     bucket: &BucketName,
     key: &ObjectKey,
     number: u32,
-) -> Result<Opened> {
-    open_wanted(ground, bucket, key, Wanted::Part(number))
+) -> Result<OpenObject> {
+    open_requested(state, bucket, key, RequestedBytes::Part(number))
 }
 
-fn open_wanted(
-    ground: &Arc<Ground>,
+fn open_requested(
+    state: &Arc<ArchiveState>,
     bucket: &BucketName,
     key: &ObjectKey,
-    wanted: Wanted,
-) -> Result<Opened> {
+    requested: RequestedBytes,
+) -> Result<OpenObject> {
     loop {
-        let view = ground.kv.snapshot();
+        let view = state.kv.snapshot();
         let row = require_object(&*view, bucket, key)?;
-        let now = ground.now();
+        let now = state.now();
         let info = row.info(key.as_str(), now);
-        let from_copy = ground.config.classes.needs_restore(row.class, &row.home);
+        let from_copy = state.config.classes.needs_restore(row.class, &row.home);
         if from_copy && !matches!(info.restore, Some(crate::RestoreState::Restored { .. })) {
             return Err(ArchiveError::NotRestored { class: row.class.name() });
         }
         let mut part = None;
-        let (first, bytes) = match wanted {
-            Wanted::All => (0, row.bytes),
-            Wanted::Range(range) => range.resolve(row.bytes)?,
-            Wanted::Part(number) => {
+        let (first, bytes) = match requested {
+            RequestedBytes::All => (0, row.bytes),
+            RequestedBytes::Range(range) => range.resolve(row.bytes)?,
+            RequestedBytes::Part(number) => {
                 let found = part.insert(parts::find(&*view, &row, number)?);
                 (found.first, found.bytes)
             }
         };
-        let source = open_spans(ground, &*view, &row, from_copy, (first, bytes));
+        let source = open_spans(state, &*view, &row, from_copy, (first, bytes));
         // The extents may have been freed before they were pinned: check that the row is unchanged.
-        let again = require_object(&*ground.kv, bucket, key)?;
+        let again = require_object(&*state.kv, bucket, key)?;
         let is_same = again.object_id == row.object_id && again.restore == row.restore;
         if is_same && again.bodies_staged == row.bodies_staged {
             let source = source?;
             let object = row.object_id;
-            let copy = source.reader.first().filter(|_| from_copy).map(|extent| CopyName {
+            let copy = source.reader.first().filter(|_| from_copy).map(|extent| CopyId {
                 bucket: bucket.clone(),
                 key: key.clone(),
                 object,
                 extent,
             });
-            let (ground, idle) = (Arc::clone(ground), Some(source));
-            let reader = OwnReader { ground, copy, idle, ahead: None };
-            return Ok(Opened { info, first, bytes, part, reader });
+            let (state, idle) = (Arc::clone(state), Some(source));
+            let reader = LocalReader { state, copy, idle, ahead: None };
+            return Ok(OpenObject { info, first, bytes, part, reader });
         }
     }
 }
 
 /// Opens whole bodies that are in a log, one after another.
-pub(crate) fn open_bodies(ground: &Arc<Ground>, bodies: &[BodyRow]) -> Result<OwnReader> {
+pub(crate) fn open_bodies(state: &Arc<ArchiveState>, bodies: &[BodyRow]) -> Result<LocalReader> {
     let (mut spans, mut extents) = (VecDeque::new(), Vec::new());
     let (mut start, mut kind) = (0, LogKind::Online);
     for body in bodies.iter().filter(|body| body.bytes > 0) {
@@ -160,7 +160,7 @@ pub(crate) fn open_bodies(ground: &Arc<Ground>, bodies: &[BodyRow]) -> Result<Ow
         kind = log;
         extents.extend(found);
         spans.push_back(Span {
-            cipher: BodyCipher::new(&ground.keys.load(body.key_slot, body.body_id)?, body.body_id),
+            cipher: BodyCipher::new(&state.keys.load(body.key_slot, body.body_id)?, body.body_id),
             origin: Origin::Log(start),
             body_bytes: body.bytes,
             next: 0,
@@ -168,12 +168,12 @@ pub(crate) fn open_bodies(ground: &Arc<Ground>, bodies: &[BodyRow]) -> Result<Ow
         });
         start += cipher_bytes(body.bytes);
     }
-    let idle = Some(Source { reader: ground.log(kind).reader(extents), spans });
-    Ok(OwnReader { ground: Arc::clone(ground), copy: None, idle, ahead: None })
+    let idle = Some(Source { reader: state.log(kind).reader(extents), spans });
+    Ok(LocalReader { state: Arc::clone(state), copy: None, idle, ahead: None })
 }
 
 fn open_spans(
-    ground: &Arc<Ground>,
+    state: &Arc<ArchiveState>,
     view: &dyn ReadView,
     object: &ObjectRow,
     from_copy: bool,
@@ -188,18 +188,20 @@ fn open_spans(
         let (from, to) = (first.max(begin), (first + bytes).min(end));
         if from < to {
             let bytes = cipher_bytes(body.bytes);
-            let origin = match place(ground, object, from_copy, &body)? {
-                Place::Log(log, found) => {
+            let origin = match body_location(state, object, from_copy, &body)? {
+                BodyLocation::Log(log, found) => {
                     kind = log;
                     extents.extend(found);
                     start += bytes;
                     Origin::Log(start - bytes)
                 }
-                Place::Tier(tier) => Origin::Tier(TierReader::new(tier, body.body_id, bytes)),
+                BodyLocation::Tier(tier) => {
+                    Origin::Tier(TierReader::new(tier, body.body_id, bytes))
+                }
             };
             spans.push_back(Span {
                 cipher: BodyCipher::new(
-                    &ground.keys.load(body.key_slot, body.body_id)?,
+                    &state.keys.load(body.key_slot, body.body_id)?,
                     body.body_id,
                 ),
                 origin,
@@ -210,27 +212,27 @@ fn open_spans(
         }
         begin = end;
     }
-    Ok(Source { reader: ground.log(kind).reader(extents), spans })
+    Ok(Source { reader: state.log(kind).reader(extents), spans })
 }
 
 /// The location of a body.
-enum Place<'a> {
+enum BodyLocation<'a> {
     Log(LogKind, Vec<Extent>),
     Tier(&'a Arc<ObjectTier>),
 }
 
-fn place<'a>(
-    ground: &'a Ground,
+fn body_location<'a>(
+    state: &'a ArchiveState,
     object: &ObjectRow,
     from_copy: bool,
     body: &BodyRow,
-) -> Result<Place<'a>> {
+) -> Result<BodyLocation<'a>> {
     let found = if from_copy {
-        body.restored.clone().map(|extents| Place::Log(LogKind::Restored, extents))
+        body.restored.clone().map(|extents| BodyLocation::Log(LogKind::Restored, extents))
     } else if let Some((kind, extents)) = body.log.clone() {
-        Some(Place::Log(kind, extents))
+        Some(BodyLocation::Log(kind, extents))
     } else if let Some(tier) = &body.tier {
-        Some(Place::Tier(ground.tiers.get(tier)?))
+        Some(BodyLocation::Tier(state.tiers.get(tier)?))
     } else {
         None
     };
@@ -281,13 +283,13 @@ impl Source {
     }
 }
 
-impl OwnReader {
+impl LocalReader {
     /// Returns the next bytes, verified; `None` at the end. An error ends the body.
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes>> {
         let (source, outcome) = if let Some(ahead) = self.ahead.take() {
             match ahead.await {
                 Ok(answer) => answer,
-                Err(error) => return Some(Err(died(&error))),
+                Err(error) => return Some(Err(reader_error(&error))),
             }
         } else {
             let mut source = self.idle.take()?;
@@ -297,7 +299,7 @@ impl OwnReader {
             } else {
                 match read_ahead(source).await {
                     Ok(answer) => answer,
-                    Err(error) => return Some(Err(died(&error))),
+                    Err(error) => return Some(Err(reader_error(&error))),
                 }
             }
         };
@@ -313,7 +315,7 @@ impl OwnReader {
             Ok(None) => None,
             Err(error) => {
                 drop(source);
-                self.note_damage(&error).await;
+                self.drop_damaged_copy(&error).await;
                 Some(Err(error))
             }
         }
@@ -321,19 +323,19 @@ impl OwnReader {
 
     /// Drops the copy that was read if it is damaged. Runs on a separate task, so that a client
     /// that disconnects does not interrupt it.
-    async fn note_damage(&mut self, error: &ArchiveError) {
+    async fn drop_damaged_copy(&mut self, error: &ArchiveError) {
         let Some(copy) = self.copy.take() else { return };
         let ArchiveError::Corrupt { what } = error else { return };
-        let (ground, error) =
-            (Arc::clone(&self.ground), ArchiveError::Corrupt { what: what.clone() });
-        let task = tokio::spawn(async move { copies::drop_damaged(&ground, copy, error).await });
+        let (state, error) =
+            (Arc::clone(&self.state), ArchiveError::Corrupt { what: what.clone() });
+        let task = tokio::spawn(async move { copies::drop_damaged(&state, copy, error).await });
         if let Ok(Err(error)) = task.await {
             tracing::error!(%error, "a damaged restored copy stays; its next reader tries again");
         }
     }
 }
 
-fn died(error: &tokio::task::JoinError) -> ArchiveError {
+fn reader_error(error: &tokio::task::JoinError) -> ArchiveError {
     ArchiveError::Internal { what: format!("a reader died: {error}") }
 }
 

@@ -4,12 +4,12 @@
 //! entry + its key -> what is known of a body        entry without a key -> deleted; stays so
 //! ```
 
-use fulgurite_platters::{Listed, ListsRead, Recovered};
+use fulgurite_platters::{ListedShard, ListsReport, Recovered};
 
-use super::found::{Bodies, Known};
-use super::opened::Opened;
-use super::rebuild::{Sums, Writer};
-use super::salvaged::Salvaged;
+use super::context::RecoveryContext;
+use super::evidence::{Bodies, Known};
+use super::rebuild::{Tally, Writer};
+use super::salvage::Salvaged;
 use super::{RecoverProgress, RecoverReport};
 use crate::Result;
 use crate::bodies::entry::Entry;
@@ -17,12 +17,13 @@ use crate::tiers::far_libraries;
 
 /// Opens all platters.
 pub(super) fn open(
-    opened: &Opened,
+    context: &RecoveryContext,
     paths: &[std::path::PathBuf],
     report: &mut RecoverReport,
 ) -> Result<Recovered> {
-    let far = far_libraries(&opened.config, &opened.tiers, None)?;
-    let (glass, mut unusable) = Recovered::open(opened.archive, &opened.config.glass, paths, &far)?;
+    let far = far_libraries(&context.config, &context.tiers, None)?;
+    let (glass, mut unusable) =
+        Recovered::open(context.archive, &context.config.glass, paths, &far)?;
     report.unusable.append(&mut unusable);
     (report.platters, report.sets) = (glass.platters(), glass.sets());
     Ok(glass)
@@ -31,14 +32,14 @@ pub(super) fn open(
 /// Reads the file lists of all platters.
 pub(super) fn read_lists(
     glass: &Recovered,
-    opened: &Opened,
+    context: &RecoveryContext,
     bodies: &mut Bodies,
     report: &mut RecoverReport,
     progress: &dyn Fn(RecoverProgress),
 ) {
     let mut read =
-        glass.read_lists(&mut |listed| take(opened, listed, bodies, report), &mut |read| {
-            let &ListsRead { platters, platters_total, entries, .. } = read;
+        glass.read_lists(&mut |listed| take(context, listed, bodies, report), &mut |read| {
+            let &ListsReport { platters, platters_total, entries, .. } = read;
             progress(RecoverProgress { platters, platters_total, entries });
         });
     report.platters_rebuilt += read.rebuilt;
@@ -50,22 +51,27 @@ pub(super) fn write_sets(
     glass: &Recovered,
     writer: &mut Writer<'_>,
     salvaged: &Salvaged,
-    sums: &Sums,
+    tally: &Tally,
 ) -> Result<()> {
     let put = &mut |space, key, bytes| writer.put_bytes(space, key, bytes);
-    glass.write_sets(&salvaged.glass, &sums.live, put)
+    glass.write_sets(&salvaged.glass, &tally.live, put)
 }
 
 /// Records an entry of a platter's list.
-fn take(opened: &Opened, listed: Listed, bodies: &mut Bodies, report: &mut RecoverReport) {
-    let Some(&slot) = opened.slots.get(&listed.body) else {
+fn take(
+    context: &RecoveryContext,
+    listed: ListedShard,
+    bodies: &mut Bodies,
+    report: &mut RecoverReport,
+) {
+    let Some(&slot) = context.slots.get(&listed.body) else {
         report.shredded += u64::from(listed.shard.body_offset == 0);
         return;
     };
     let found = bodies.entry(listed.body).or_default();
     found.listed_bytes = listed.body_bytes;
     if found.known.is_none() {
-        let key = opened.keys.load(slot.index, slot.body);
+        let key = context.keys.load(slot.index, slot.body);
         match key.and_then(|key| Entry::open(&key, listed.body, &listed.sealed)) {
             Ok(entry) => {
                 found.known = Some(Known { entry: Box::new(entry), slot, written: None });

@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_units::{ArchiveId, ObjectId};
 
-use super::found::{Bodies, Found, Known, Stretch, Written};
-use crate::bodies::doubts::DoubtList;
+use super::evidence::{Bodies, BodyEvidence, Known, LoggedRange, WriteStamp};
 use crate::bodies::entry::{Entry as ObjectEntry, PartEntry};
 use crate::bodies::key_table::{KeyReader, KeyTable, UsedSlot};
 use crate::bodies::log::orphans::Orphans;
 use crate::bodies::log::record::{EntryForm, HEADER_BYTES, RecordHeader, RecordKind};
 use crate::bodies::log::scan::{Scanned, SegmentScan};
 use crate::bodies::log::{Extent, LogKind, list_segments, segment_path};
+use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::directory::Paths;
 use crate::limits::SCAN_THREADS_MAX;
 use crate::{ArchiveError, Result};
@@ -46,7 +46,7 @@ pub(crate) struct Segment {
 
 /// The result of a scan of segments.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct LogFindings {
     pub(crate) segments: Vec<Segment>,
     /// Bodies that have an entry as a part of an upload, and none as an object's.
     pub(crate) parts: BTreeMap<ObjectId, Box<PartEntry>>,
@@ -59,7 +59,7 @@ pub(crate) struct Told {
 struct Piece {
     body: ObjectId,
     slot: UsedSlot,
-    found: Found,
+    found: BodyEvidence,
     part: Option<Box<PartEntry>>,
 }
 
@@ -69,7 +69,7 @@ impl Piece {
         &mut self,
         record: Scanned<'_>,
         keys: &mut KeyReader<'_>,
-        doubts: &DoubtList,
+        unconfirmed: &UnconfirmedList,
     ) -> Result<()> {
         let kind = record.header().log;
         let (header, slot) = (*record.header(), self.slot);
@@ -78,21 +78,21 @@ impl Piece {
         match (record, header.kind) {
             (Scanned::Data(_), RecordKind::Data { body_offset, .. }) => {
                 let extent = header.content();
-                self.found.stretches.push(Stretch { kind, extent, body_offset });
+                self.found.ranges.push(LoggedRange { kind, extent, body_offset });
             }
             (Scanned::Entry(_, sealed), RecordKind::Entry { form, written, .. }) => {
                 let key = keys.load(slot.index, slot.body)?;
                 let written =
-                    Some(Written { run: header.run, at: written, segment: header.segment });
+                    Some(WriteStamp { run: header.run, at: written, segment: header.segment });
                 match form {
                     EntryForm::Part => {
                         self.part = Some(Box::new(PartEntry::open(&key, slot.body, sealed)?));
                     }
                     EntryForm::Object => {
                         let entry = Box::new(ObjectEntry::open(&key, slot.body, sealed)?);
-                        let is_doubted = doubts.contains(slot.body, entry.object_id);
+                        let is_unconfirmed = unconfirmed.contains(slot.body, entry.object_id);
                         let known = Known { entry, slot, written };
-                        if is_doubted {
+                        if is_unconfirmed {
                             self.found.doubted = Some(known);
                         } else {
                             self.found.learn(known);
@@ -112,7 +112,7 @@ pub(crate) fn segments(paths: &Paths) -> Result<Vec<Segment>> {
     let mut found: BTreeMap<(LogKind, u32), Segment> = BTreeMap::new();
     for orphan in Orphans::new(paths.root()).list()? {
         if KINDS.contains(&orphan.kind) {
-            let segment = unread(orphan.kind, orphan.number, orphan.path, true);
+            let segment = unscanned(orphan.kind, orphan.number, orphan.path, true);
             found.insert((orphan.kind, orphan.number), segment);
         }
     }
@@ -123,13 +123,13 @@ pub(crate) fn segments(paths: &Paths) -> Result<Vec<Segment>> {
         }
         for number in list_segments(&dir)? {
             let path = segment_path(&dir, number);
-            found.insert((kind, number), unread(kind, number, path, false));
+            found.insert((kind, number), unscanned(kind, number, path, false));
         }
     }
     Ok(found.into_values().collect())
 }
 
-const fn unread(kind: LogKind, number: u32, path: PathBuf, is_orphan: bool) -> Segment {
+const fn unscanned(kind: LogKind, number: u32, path: PathBuf, is_orphan: bool) -> Segment {
     let bodies = BTreeSet::new();
     Segment { kind, number, path, is_orphan, run: None, bytes: 0, foreign_bytes: 0, bodies }
 }
@@ -153,17 +153,17 @@ pub(crate) fn set_aside(paths: &Paths, segment: &Segment) -> Result<()> {
 }
 
 /// Scans `segments` for bodies whose keys are in `slots`, and adds the result to `bodies`. Entries
-/// listed in `doubts` are added as unconfirmed.
+/// listed in `unconfirmed` are added as unconfirmed.
 #[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
 pub(crate) fn scan(
     segments: Vec<Segment>,
     (keys, slots): (&KeyTable, &BTreeMap<ObjectId, UsedSlot>),
-    doubts: &DoubtList,
+    unconfirmed: &UnconfirmedList,
     bodies: &mut Bodies,
     progress: &(dyn Fn(u64) + Sync),
-) -> Told {
+) -> LogFindings {
     let next = AtomicUsize::new(0);
-    let shared = Mutex::new((bodies, Told::default()));
+    let shared = Mutex::new((bodies, LogFindings::default()));
     let work = || {
         let mut keys = keys.reader();
         while let Some(segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -171,17 +171,17 @@ pub(crate) fn scan(
             let mut pieces = Vec::new();
             let mut broken = Vec::new();
             let known = (&mut keys, slots);
-            let outcome = scan_one(&mut segment, known, doubts, &mut pieces, &mut broken);
+            let outcome = scan_one(&mut segment, known, unconfirmed, &mut pieces, &mut broken);
             if let Err(error) = outcome {
                 broken.push(format!("{}: {error}", segment.path.display()));
             }
             pieces.sort_by_key(|piece| piece.body);
             segment.bodies = pieces.iter().map(|piece| piece.body).collect();
             let mut shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let (bodies, told) = &mut *shared;
-            told.broken.append(&mut broken);
-            merge(bodies, &mut told.parts, pieces);
-            told.segments.push(segment);
+            let (bodies, findings) = &mut *shared;
+            findings.broken.append(&mut broken);
+            merge(bodies, &mut findings.parts, pieces);
+            findings.segments.push(segment);
             progress(bodies.len() as u64);
         }
     };
@@ -192,10 +192,11 @@ pub(crate) fn scan(
         }
         work();
     });
-    let (bodies, mut told) = shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    told.parts.retain(|body, _| bodies.get(body).is_none_or(|found| found.known.is_none()));
-    told.segments.sort_by_key(|segment| (segment.kind, segment.number));
-    told
+    let (bodies, mut findings) =
+        shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    findings.parts.retain(|body, _| bodies.get(body).is_none_or(|found| found.known.is_none()));
+    findings.segments.sort_by_key(|segment| (segment.kind, segment.number));
+    findings
 }
 
 fn merge(bodies: &mut Bodies, parts: &mut BTreeMap<ObjectId, Box<PartEntry>>, pieces: Vec<Piece>) {
@@ -215,7 +216,7 @@ fn merge(bodies: &mut Bodies, parts: &mut BTreeMap<ObjectId, Box<PartEntry>>, pi
 fn scan_one(
     segment: &mut Segment,
     (keys, slots): (&mut KeyReader<'_>, &BTreeMap<ObjectId, UsedSlot>),
-    doubts: &DoubtList,
+    unconfirmed: &UnconfirmedList,
     pieces: &mut Vec<Piece>,
     broken: &mut Vec<String>,
 ) -> Result<()> {
@@ -243,10 +244,15 @@ fn scan_one(
             continue;
         }
         if pieces.last().is_none_or(|last| last.body != header.body) {
-            pieces.push(Piece { body: header.body, slot, found: Found::default(), part: None });
+            pieces.push(Piece {
+                body: header.body,
+                slot,
+                found: BodyEvidence::default(),
+                part: None,
+            });
         }
         let Some(piece) = pieces.last_mut() else { continue };
-        if let Err(error) = piece.take(record, keys, doubts) {
+        if let Err(error) = piece.take(record, keys, unconfirmed) {
             broken.push(format!("{}: {error}", segment.path.display()));
         }
     }

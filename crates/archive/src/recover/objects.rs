@@ -18,8 +18,8 @@ use std::fmt;
 
 use fulgurite_units::{ObjectId, PlatterId, UnixTime};
 
-use super::found::{Bodies, Found, Known, Written};
-use super::run::unbroken;
+use super::evidence::{Bodies, BodyEvidence, Known, WriteStamp};
+use super::shard_chain::contiguous;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::digest::Checksum;
 use crate::bodies::entry::Entry;
@@ -30,17 +30,17 @@ use crate::rows::{BodyRow, Shard};
 
 /// An object with all of its bodies.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct CompleteObject {
     pub(super) entry: Box<Entry>,
-    pub(super) bodies: Vec<WholeBody>,
+    pub(super) bodies: Vec<CompleteBody>,
     rank: Rank,
 }
 
 #[derive(Debug)]
-pub(super) struct WholeBody {
+pub(super) struct CompleteBody {
     pub(super) row: BodyRow,
     /// The last record of its entry.
-    pub(super) written: Option<Written>,
+    pub(super) written: Option<WriteStamp>,
     /// Other tiers that also hold it.
     pub(super) copies: Vec<TierName>,
     /// Boxed, because most bodies are not parts.
@@ -51,25 +51,25 @@ pub(super) struct WholeBody {
 #[derive(Clone, Copy, Debug)]
 struct Rank {
     modified: UnixTime,
-    written: Option<Written>,
+    written: Option<WriteStamp>,
     key_run: u64,
 }
 
 /// A body of an object, with its location if it is complete.
-type Piece = (Box<Entry>, Rank, Option<WholeBody>);
+type Piece = (Box<Entry>, Rank, Option<CompleteBody>);
 
 /// The outcome for all bodies.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     /// By bucket and key.
-    pub(super) whole: BTreeMap<(BucketName, ObjectKey), Whole>,
+    pub(super) complete: BTreeMap<(BucketName, ObjectKey), CompleteObject>,
     /// Keys to destroy at the next start: of objects whose deletion was committed.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
     /// Complete objects that are not shown: a later one has the name, or a start found them
     /// unconfirmed. Nothing of them is destroyed, because nothing proves that it was meant to be.
-    pub(super) doubts: Vec<Whole>,
+    pub(super) unconfirmed: Vec<CompleteObject>,
     /// Unconfirmed objects with a missing body.
-    pub(super) doubts_incomplete: Vec<String>,
+    pub(super) unconfirmed_incomplete: Vec<String>,
     /// Objects with a missing body.
     pub(super) incomplete: Vec<String>,
     /// Unconfirmed objects whose name a later one has.
@@ -78,7 +78,7 @@ pub(super) struct Objects {
 }
 
 /// Checks against disk and glass while objects are assembled.
-pub(super) trait Look {
+pub(super) trait StorageCheck {
     /// Whether every platter of this platter's set exists, and the set was released.
     fn is_safe_on(&self, platter: PlatterId) -> bool;
     /// Whether the file of this platter exists.
@@ -88,10 +88,10 @@ pub(super) trait Look {
     /// Whether the bytes of a body in a log match the ingested ones.
     fn is_intact(&mut self, body: &BodyRow) -> bool;
     /// Whether a crash may have come before this body was synced.
-    fn may_be_torn(&self, body: &WholeBody) -> bool;
+    fn may_be_torn(&self, body: &CompleteBody) -> bool;
     /// Returns which of `bodies` may be torn and are.
-    fn torn(&mut self, bodies: &[&WholeBody]) -> BTreeSet<ObjectId> {
-        let is_torn = |body: &&&WholeBody| self.may_be_torn(body) && !self.is_intact(&body.row);
+    fn torn(&mut self, bodies: &[&CompleteBody]) -> BTreeSet<ObjectId> {
+        let is_torn = |body: &&&CompleteBody| self.may_be_torn(body) && !self.is_intact(&body.row);
         bodies.iter().filter(is_torn).map(|body| body.row.body_id).collect()
     }
 }
@@ -104,11 +104,11 @@ impl Objects {
 
     /// Whether nothing was recovered, not even as unconfirmed.
     pub(super) fn is_empty(&self) -> bool {
-        self.whole.is_empty() && self.doubts.is_empty()
+        self.complete.is_empty() && self.unconfirmed.is_empty()
     }
 
     /// Assembles objects from `bodies`.
-    pub(super) fn put_together(&mut self, bodies: Bodies, look: &mut dyn Look) {
+    pub(super) fn assemble(&mut self, bodies: Bodies, storage: &mut dyn StorageCheck) {
         let mut pieces: Vec<Option<Piece>> = Vec::with_capacity(bodies.len());
         let mut doubted = Vec::new();
         for (body_id, mut found) in bodies {
@@ -125,63 +125,69 @@ impl Objects {
                 written: known.written,
                 key_run: known.slot.run,
             };
-            let whole = place(body_id, &known, found, look);
-            among.push(Some((known.entry, rank, whole)));
+            let complete = place(body_id, &known, found, storage);
+            among.push(Some((known.entry, rank, complete)));
         }
         let (objects, mut incomplete) = join_all(pieces);
-        let bodies: Vec<&WholeBody> = objects.iter().flat_map(|object| &object.bodies).collect();
-        let torn = look.torn(&bodies);
-        by_name(objects).for_each(|object| self.take(object, &torn, look));
+        let bodies: Vec<&CompleteBody> = objects.iter().flat_map(|object| &object.bodies).collect();
+        let torn = storage.torn(&bodies);
+        by_name(objects).for_each(|object| self.take(object, &torn, storage));
         self.incomplete.append(&mut incomplete);
         self.incomplete.sort();
         let (mut objects, mut incomplete) = join_all(doubted);
-        self.doubts.append(&mut objects);
-        self.doubts_incomplete.append(&mut incomplete);
+        self.unconfirmed.append(&mut objects);
+        self.unconfirmed_incomplete.append(&mut incomplete);
     }
 
     /// Adds an object, unless a later one has its name; the earlier one becomes unconfirmed then.
     /// Mostly a crash came between an overwrite and the destruction of the old key. But the later
     /// one may also be an interrupted upload, and the earlier one the last that was acknowledged.
-    fn take(&mut self, mut object: Whole, torn: &BTreeSet<ObjectId>, look: &mut dyn Look) {
+    fn take(
+        &mut self,
+        mut object: CompleteObject,
+        torn: &BTreeSet<ObjectId>,
+        storage: &mut dyn StorageCheck,
+    ) {
         let name = (object.entry.name.bucket.clone(), object.entry.name.key.clone());
-        let Some(mut other) = self.whole.remove(&name) else {
+        let Some(mut other) = self.complete.remove(&name) else {
             if object.bodies.iter().all(|body| !torn.contains(&body.row.body_id)) {
-                self.whole.insert(name, object);
+                self.complete.insert(name, object);
             } else {
                 self.torn(&object);
             }
             return;
         };
         // The decision affects the bytes of both, so both are verified.
-        let mut is_intact = |object: &Whole| object.bodies.iter().all(|b| look.is_intact(&b.row));
+        let mut is_intact =
+            |object: &CompleteObject| object.bodies.iter().all(|b| storage.is_intact(&b.row));
         let (is_new_intact, is_old_intact) = (is_intact(&object), is_intact(&other));
         if !is_new_intact || !is_old_intact {
             let (bad, good) = if is_new_intact { (other, object) } else { (object, other) };
             self.torn(&bad);
             if is_new_intact || is_old_intact {
-                self.whole.insert(name, good);
+                self.complete.insert(name, good);
             } else {
                 self.torn(&good);
             }
             return;
         }
-        let order = later(&object.rank, &other.rank);
+        let order = compare_recency(&object.rank, &other.rank);
         let order = if self.takes_earliest { order.reverse() } else { order };
         if order == Ordering::Greater {
             std::mem::swap(&mut object, &mut other);
         }
         self.overwritten += 1;
-        self.doubts.push(object);
-        self.whole.insert(name, other);
+        self.unconfirmed.push(object);
+        self.complete.insert(name, other);
     }
 
-    fn torn(&mut self, object: &Whole) {
+    fn torn(&mut self, object: &CompleteObject) {
         self.incomplete.push(format!("{object}: its bytes are not those that were sent"));
     }
 }
 
 /// Joins `pieces` to objects, and returns messages for the incomplete ones.
-fn join_all(mut pieces: Vec<Option<Piece>>) -> (Vec<Whole>, Vec<String>) {
+fn join_all(mut pieces: Vec<Option<Piece>>) -> (Vec<CompleteObject>, Vec<String>) {
     let (mut objects, mut incomplete) = (Vec::with_capacity(pieces.len()), Vec::new());
     for of_one in by_object(&pieces).chunk_by(|(object, ..), (other, ..)| object == other) {
         match join(of_one.iter().filter_map(|&(.., at)| pieces[at].take())) {
@@ -195,10 +201,10 @@ fn join_all(mut pieces: Vec<Option<Piece>>) -> (Vec<Whole>, Vec<String>) {
 /// Returns object, body index and position of `pieces`, sorted, so that an object's bodies are
 /// adjacent and in order.
 fn by_object(pieces: &[Option<Piece>]) -> Vec<(ObjectId, u32, usize)> {
-    let of = |(piece, at): (&Option<Piece>, usize)| {
+    let sort_key = |(piece, at): (&Option<Piece>, usize)| {
         piece.as_ref().map(|(entry, ..)| (entry.object_id, entry.index, at))
     };
-    let mut order: Vec<_> = pieces.iter().zip(0..).filter_map(of).collect();
+    let mut order: Vec<_> = pieces.iter().zip(0..).filter_map(sort_key).collect();
     order.sort_unstable();
     order
 }
@@ -206,7 +212,7 @@ fn by_object(pieces: &[Option<Piece>]) -> Vec<(ObjectId, u32, usize)> {
 /// Returns `objects` roughly sorted by name, those of one name in their original order, so that
 /// each is inserted next to the previous one. Names mostly share a prefix: the bytes after it are
 /// compared first, in one contiguous array.
-fn by_name(objects: Vec<Whole>) -> impl Iterator<Item = Whole> {
+fn by_name(objects: Vec<CompleteObject>) -> impl Iterator<Item = CompleteObject> {
     let same = objects.windows(2).map(|pair| {
         let [(bucket, key), (next_bucket, next_key)] =
             [&pair[0], &pair[1]].map(|object| (&object.entry.name.bucket, &object.entry.name.key));
@@ -229,25 +235,30 @@ fn by_name(objects: Vec<Whole>) -> impl Iterator<Item = Whole> {
         let names = || one.name.cmp(&two.name);
         a.cmp(&b).then_with(names).then(at.cmp(&other))
     });
-    let mut objects: Vec<Option<Whole>> = objects.into_iter().map(Some).collect();
+    let mut objects: Vec<Option<CompleteObject>> = objects.into_iter().map(Some).collect();
     order.into_iter().filter_map(move |(_, at)| objects[at].take())
 }
 
 /// Chooses the location of a body; `None` if it is complete nowhere.
-fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Option<WholeBody> {
+fn place(
+    body_id: ObjectId,
+    known: &Known,
+    found: BodyEvidence,
+    storage: &dyn StorageCheck,
+) -> Option<CompleteBody> {
     let bytes = cipher_bytes(known.entry.body_bytes);
     let row = found.row.as_deref();
-    let told = row.and_then(|row| row.log.clone()).filter(|(kind, extents)| {
+    let recorded = row.and_then(|row| row.log.clone()).filter(|(kind, extents)| {
         extents.iter().map(|extent| extent.bytes).sum::<u64>() == bytes
-            && look.holds(*kind, extents)
+            && storage.holds(*kind, extents)
     });
-    let logged = found.logged(bytes).or(told);
-    let shards = on_glass(&found, row, bytes, look);
-    let is_safe = shards.iter().all(|shard| look.is_safe_on(shard.platter));
-    let is_on_glass = !shards.is_empty() && (is_safe || logged.is_none());
+    let log_extents = found.log_extents(bytes).or(recorded);
+    let shards = on_glass(&found, row, bytes, storage);
+    let is_safe = shards.iter().all(|shard| storage.is_safe_on(shard.platter));
+    let is_on_glass = !shards.is_empty() && (is_safe || log_extents.is_none());
     // Staged bytes are more reliable: a copy in a tier may not have been read back.
-    let tier = found.tiers.first().cloned().filter(|_| !is_on_glass && logged.is_none());
-    let log = if is_on_glass || tier.is_some() { None } else { Some(logged?) };
+    let tier = found.tiers.first().cloned().filter(|_| !is_on_glass && log_extents.is_none());
+    let log = if is_on_glass || tier.is_some() { None } else { Some(log_extents?) };
     let framing = match &log {
         Some((kind, _)) if !found.framing.is_empty() => found.framing_in(*kind),
         Some(_) => row.map(|row| row.framing.clone()).unwrap_or_default(),
@@ -263,50 +274,62 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
         log,
         queued: None,
         shards: if is_on_glass { shards } else { Vec::new() },
-        restored: restored.filter(|extents| look.holds(LogKind::Restored, extents)),
+        restored: restored.filter(|extents| storage.holds(LogKind::Restored, extents)),
         framing,
         tier,
     };
     let part_checksum = known.entry.part_checksum.clone().map(Box::new);
-    Some(WholeBody { row, written: known.written, copies, part_checksum })
+    Some(CompleteBody { row, written: known.written, copies, part_checksum })
 }
 
 /// Returns the shards of a body, if none is missing.
-fn on_glass(found: &Found, row: Option<&BodyRow>, bytes: u64, look: &dyn Look) -> Vec<Shard> {
-    let mut shards = unbroken(&found.shards, found.listed_bytes);
-    let told = row.map_or(&[][..], |row| &row.shards);
+fn on_glass(
+    found: &BodyEvidence,
+    row: Option<&BodyRow>,
+    bytes: u64,
+    storage: &dyn StorageCheck,
+) -> Vec<Shard> {
+    let mut shards = contiguous(&found.shards, found.listed_bytes);
+    let recorded = row.map_or(&[][..], |row| &row.shards);
     if shards.is_empty() || found.listed_bytes != bytes {
         // The lists of lost platters are missing, but the catalog has their content.
-        let is_whole = told.iter().map(|shard| shard.bytes).sum::<u64>() == bytes;
-        let is_there = told.iter().all(|shard| look.has(shard.platter));
-        return if is_whole && is_there { told.to_vec() } else { Vec::new() };
+        let is_whole = recorded.iter().map(|shard| shard.bytes).sum::<u64>() == bytes;
+        let is_there = recorded.iter().all(|shard| storage.has(shard.platter));
+        return if is_whole && is_there { recorded.to_vec() } else { Vec::new() };
     }
     for shard in &mut shards {
-        shard.crc = told.iter().find(|told| told.is_at(shard)).and_then(|told| told.crc);
+        shard.crc = recorded
+            .iter()
+            .find(|recorded| recorded.is_at(shard))
+            .and_then(|recorded| recorded.crc);
     }
     shards
 }
 
 /// Joins these bodies, which are in order, to an object.
-fn join(bodies: impl Iterator<Item = Piece>) -> Result<Whole, String> {
-    let mut whole: Vec<WholeBody> = Vec::with_capacity(1);
+fn join(bodies: impl Iterator<Item = Piece>) -> Result<CompleteObject, String> {
+    let mut complete: Vec<CompleteBody> = Vec::with_capacity(1);
     let mut first = None;
     let mut latest: Option<Rank> = None;
     for (entry, rank, body) in bodies {
         first.get_or_insert(entry);
-        latest = latest.filter(|latest| later(latest, &rank) == Ordering::Greater).or(Some(rank));
-        whole.extend(body);
+        latest = latest
+            .filter(|latest| compare_recency(latest, &rank) == Ordering::Greater)
+            .or(Some(rank));
+        complete.extend(body);
     }
     let Some(entry) = first else { return Err("it has no bodies".to_owned()) };
     let count = entry.body_count as usize;
     match latest {
-        Some(rank) if whole.len() == count => Ok(Whole { entry, bodies: whole, rank }),
-        _ => Err(format!("{}: {} of {count} bodies are whole", entry.name, whole.len())),
+        Some(rank) if complete.len() == count => {
+            Ok(CompleteObject { entry, bodies: complete, rank })
+        }
+        _ => Err(format!("{}: {} of {count} bodies are whole", entry.name, complete.len())),
     }
 }
 
 /// Orders two objects of one name, as far as possible.
-fn later(a: &Rank, b: &Rank) -> Ordering {
+fn compare_recency(a: &Rank, b: &Rank) -> Ordering {
     // Runs are independent of any clock; within a run, records have milliseconds and objects only
     // seconds.
     if let (Some(a), Some(b)) = (a.written, b.written)
@@ -317,7 +340,7 @@ fn later(a: &Rank, b: &Rank) -> Ordering {
     a.modified.cmp(&b.modified).then(a.key_run.cmp(&b.key_run))
 }
 
-impl fmt::Display for Whole {
+impl fmt::Display for CompleteObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "object {}: {}", self.entry.object_id, self.entry.name)
     }

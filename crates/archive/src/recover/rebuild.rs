@@ -9,18 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_catalog::{Batch, FjallStore, KeyValue as _, Space};
 use fulgurite_units::{ObjectId, PlatterId, UploadId};
 
-use super::objects::{Objects, Whole, WholeBody};
-use super::salvaged::{Salvaged, Uploads};
-use crate::bodies::doubts::DoubtList;
+use super::objects::{CompleteBody, CompleteObject, Objects};
+use super::salvage::{Salvaged, Uploads};
 use crate::bodies::log::{Extent, LogKind};
+use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::limits::RECOVERY_BATCH_BYTES;
 use crate::objects::classes::{Classes, Home};
 use crate::objects::names::ObjectName;
 use crate::objects::object::Residence;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, COPIES, DOUBTS, DoubtRow, EXPIRIES,
-    ExpiryRow, META, MOVES, OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, REMOVALS, RESTORES,
-    RestoreRow, Row, SEGMENTS, SHREDS, Totals, UPLOADS,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, COPIES, EXPIRIES, ExpiryRow, META, MOVES,
+    OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, REMOVALS, RESTORES, RestoreRow, Row, SEGMENTS,
+    SHREDS, Totals, UNCONFIRMED, UPLOADS, UnconfirmedRow,
 };
 use crate::{ArchiveError, Result};
 
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
 
 /// Totals over the rows of objects.
 #[derive(Debug, Default)]
-pub(super) struct Sums {
+pub(super) struct Tally {
     pub(super) totals: Totals,
     segments: BTreeMap<(LogKind, u32), u64>,
     /// Ciphertext bytes of live bodies on each platter.
@@ -70,12 +70,12 @@ pub(super) struct Sums {
     /// Objects that rows name.
     pub(super) objects: Vec<ObjectId>,
     /// Unconfirmed bodies that rows name.
-    pub(super) doubts: DoubtList,
-    doubt_count: u64,
+    pub(super) unconfirmed: UnconfirmedList,
+    unconfirmed_count: u64,
     key_slots: u32,
 }
 
-impl Sums {
+impl Tally {
     fn count(&mut self, kind: LogKind, extents: &[Extent]) {
         for extent in extents {
             *self.segments.entry((kind, extent.segment)).or_default() += extent.bytes;
@@ -105,10 +105,10 @@ impl Sums {
 
 /// An object with its final rows.
 #[derive(Debug)]
-struct Finished {
+struct FinalObject {
     name: ObjectName,
     row: ObjectRow,
-    bodies: Vec<WholeBody>,
+    bodies: Vec<CompleteBody>,
 }
 
 /// Writes the rows of all objects, buckets and shreds.
@@ -116,11 +116,11 @@ pub(super) fn write_objects(
     writer: &mut Writer<'_>,
     objects: Objects,
     (salvaged, classes): (&Salvaged, &Classes),
-    sums: &mut Sums,
+    tally: &mut Tally,
 ) -> Result<u64> {
     let mut buckets: BTreeMap<String, BucketRow> = salvaged.buckets.clone();
-    let mut by_name: Vec<Whole> = objects.whole.into_values().collect();
-    let queue = enqueue(&mut by_name, classes, sums);
+    let mut by_name: Vec<CompleteObject> = objects.complete.into_values().collect();
+    let queue = enqueue(&mut by_name, classes, tally);
     let mut finished = Vec::with_capacity(by_name.len());
     for object in by_name {
         let created = object.entry.bucket_created;
@@ -129,10 +129,10 @@ pub(super) fn write_objects(
             buckets.insert(bucket.to_owned(), BucketRow { created });
         }
         let home = home(&object, classes);
-        finished.push(finish(writer, object, home, salvaged, sums)?);
+        finished.push(finish(writer, object, home, salvaged, tally)?);
     }
-    fill(writer.kv, &finished, &queue)?;
-    write_doubts(writer, objects.doubts, sums)?;
+    bulk_load(writer.kv, &finished, &queue)?;
+    write_unconfirmed(writer, objects.unconfirmed, tally)?;
     for (body, slot) in &objects.shreds {
         writer.put(SHREDS, body.to_bytes().to_vec(), slot)?;
     }
@@ -143,19 +143,23 @@ pub(super) fn write_objects(
 }
 
 /// Writes the rows of unconfirmed bodies: bytes and key stay until their name is put or deleted.
-fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) -> Result<()> {
-    for object in doubts {
+fn write_unconfirmed(
+    writer: &mut Writer<'_>,
+    unconfirmed: Vec<CompleteObject>,
+    tally: &mut Tally,
+) -> Result<()> {
+    for object in unconfirmed {
         let entry = object.entry;
-        sums.completed.extend(entry.upload_id);
+        tally.completed.extend(entry.upload_id);
         for body in object.bodies {
             write_copies(writer, &body)?;
             let body = BodyRow { restored: None, ..body.row };
-            sums.add(&body);
-            let key = rows::doubt_key(&entry.name, body.body_id);
+            tally.add(&body);
+            let key = rows::unconfirmed_key(&entry.name, body.body_id);
             let (object_id, version) = (entry.object_id, entry.name.version);
-            sums.doubts.insert(body.body_id, object_id);
-            sums.doubt_count += 1;
-            writer.put(DOUBTS, key, &DoubtRow { object_id, version, body })?;
+            tally.unconfirmed.insert(body.body_id, object_id);
+            tally.unconfirmed_count += 1;
+            writer.put(UNCONFIRMED, key, &UnconfirmedRow { object_id, version, body })?;
         }
     }
     Ok(())
@@ -163,7 +167,11 @@ fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) ->
 
 /// Queues bodies for their tier, oldest first, so that they keep their order. Returns object and
 /// body index for each queue entry.
-fn enqueue(objects: &mut [Whole], classes: &Classes, sums: &mut Sums) -> Vec<(usize, u32)> {
+fn enqueue(
+    objects: &mut [CompleteObject],
+    classes: &Classes,
+    tally: &mut Tally,
+) -> Vec<(usize, u32)> {
     let mut oldest_first: Vec<_> = (0..objects.len())
         .map(|at| (objects[at].bodies[0].written, objects[at].entry.modified, at))
         .collect();
@@ -176,14 +184,14 @@ fn enqueue(objects: &mut [Whole], classes: &Classes, sums: &mut Sums) -> Vec<(us
             if home == Home::Online || body.row.log.is_none() {
                 continue;
             }
-            sums.totals.sequence += 1;
-            body.row.queued = Some(sums.totals.sequence);
+            tally.totals.sequence += 1;
+            body.row.queued = Some(tally.totals.sequence);
             queue.push((at, index));
             if let Home::Tier(tier) = &home {
-                sums.totals.moving_bytes += body.row.bytes;
+                tally.totals.moving_bytes += body.row.bytes;
                 body.row.tier = Some(tier.clone());
             } else {
-                sums.totals.staged_bytes += body.row.bytes;
+                tally.totals.staged_bytes += body.row.bytes;
             }
         }
     }
@@ -191,8 +199,8 @@ fn enqueue(objects: &mut [Whole], classes: &Classes, sums: &mut Sums) -> Vec<(us
 }
 
 /// Returns the home of an object, depending on where it was found.
-fn home(object: &Whole, classes: &Classes) -> Home {
-    let is_online = |body: &WholeBody| matches!(body.row.log, Some((LogKind::Online, _)));
+fn home(object: &CompleteObject, classes: &Classes) -> Home {
+    let is_online = |body: &CompleteBody| matches!(body.row.log, Some((LogKind::Online, _)));
     if object.bodies.iter().any(|body| !body.row.shards.is_empty()) {
         Home::Glass
     } else if let Some(tier) = object.bodies.iter().find_map(|body| body.row.tier.clone()) {
@@ -206,12 +214,12 @@ fn home(object: &Whole, classes: &Classes) -> Home {
 
 fn finish(
     writer: &mut Writer<'_>,
-    object: Whole,
+    object: CompleteObject,
     home: Home,
     salvaged: &Salvaged,
-    sums: &mut Sums,
-) -> Result<Finished> {
-    let Whole { entry, mut bodies, .. } = object;
+    tally: &mut Tally,
+) -> Result<FinalObject> {
+    let CompleteObject { entry, mut bodies, .. } = object;
     let entry = *entry;
     let staged = bodies.iter().filter(|body| body.row.log.is_some()).count();
     let staged = if home == Home::Online { 0 } else { staged };
@@ -233,26 +241,26 @@ fn finish(
         home,
     };
     let has_copy = bodies.iter().all(|body| body.row.restored.is_some());
-    restore_row(writer, &mut row, &entry.name, has_copy, salvaged, sums)?;
+    restore_row(writer, &mut row, &entry.name, has_copy, salvaged, tally)?;
     let keeps_copy = row.restore.is_some_and(|mark| mark.expiry.is_some());
-    for WholeBody { row: body_row, .. } in &mut bodies {
+    for CompleteBody { row: body_row, .. } in &mut bodies {
         if !keeps_copy {
             body_row.restored = None;
         }
-        sums.add(body_row);
+        tally.add(body_row);
     }
     bodies.iter().try_for_each(|body| write_copies(writer, body))?;
-    sums.bytes += row.bytes;
-    sums.completed.extend(row.upload_id);
-    sums.objects.push(row.object_id);
-    *sums.totals.objects(row.residence()) += 1;
-    Ok(Finished { name: entry.name, row, bodies })
+    tally.bytes += row.bytes;
+    tally.completed.extend(row.upload_id);
+    tally.objects.push(row.object_id);
+    *tally.totals.objects(row.residence()) += 1;
+    Ok(FinalObject { name: entry.name, row, bodies })
 }
 
 /// Writes the rows of copies in tiers: one copy stays as long as its body is staged, others are
 /// removed.
-fn write_copies(writer: &mut Writer<'_>, body: &WholeBody) -> Result<()> {
-    let WholeBody { row, copies, .. } = body;
+fn write_copies(writer: &mut Writer<'_>, body: &CompleteBody) -> Result<()> {
+    let CompleteBody { row, copies, .. } = body;
     let mut is_wanted = row.log.is_some();
     for tier in copies.iter().filter(|tier| row.tier.as_ref() != Some(tier)) {
         if std::mem::take(&mut is_wanted) {
@@ -267,7 +275,7 @@ fn write_copies(writer: &mut Writer<'_>, body: &WholeBody) -> Result<()> {
 /// Bulk-loads the spaces with at least one row per object, each in key order. `objects` are sorted
 /// by name, `queue` by sequence.
 #[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
-fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result<()> {
+fn bulk_load(kv: &FjallStore, objects: &[FinalObject], queue: &[(usize, u32)]) -> Result<()> {
     let object_rows = objects
         .iter()
         .map(|object| Ok((rows::object_key_of(&object.name), rows::encode(&object.row)?)));
@@ -325,20 +333,20 @@ fn restore_row(
     name: &ObjectName,
     has_copy: bool,
     salvaged: &Salvaged,
-    sums: &mut Sums,
+    tally: &mut Tally,
 ) -> Result<()> {
-    let told = salvaged.objects.get(&row.object_id).and_then(|(.., told)| told.restore);
+    let recorded = salvaged.objects.get(&row.object_id).and_then(|(.., recorded)| recorded.restore);
     let is_home = matches!(row.residence(), Residence::Glass | Residence::Tier);
-    let Some(mark) = told.filter(|_| is_home) else { return Ok(()) };
+    let Some(mark) = recorded.filter(|_| is_home) else { return Ok(()) };
     match mark.expiry {
         Some(expiry) if has_copy => {
-            sums.totals.restored += 1;
+            tally.totals.restored += 1;
             let expiring = ExpiryRow { name: name.clone() };
             writer.put(EXPIRIES, rows::expiry_key(expiry, row.object_id), &expiring)?;
         }
         Some(_) => return Ok(()),
         None => {
-            sums.totals.restores_waiting += 1;
+            tally.totals.restores_waiting += 1;
             let fresh = || RestoreRow { name: name.clone(), mark, failures: 0, error: None };
             let waiting = salvaged.restores.get(&row.object_id).cloned().unwrap_or_else(fresh);
             writer.put(RESTORES, row.object_id.to_bytes().to_vec(), &waiting)?;
@@ -352,13 +360,13 @@ fn restore_row(
 pub(super) fn write_uploads(
     writer: &mut Writer<'_>,
     uploads: &Uploads,
-    sums: &mut Sums,
+    tally: &mut Tally,
 ) -> Result<()> {
     for (key, row) in &uploads.uploads {
         writer.put(UPLOADS, key.clone(), row)?;
     }
     for (key, row) in &uploads.parts {
-        sums.add(&row.body);
+        tally.add(&row.body);
         writer.put(PARTS, key.clone(), row)?;
     }
     Ok(())
@@ -366,12 +374,12 @@ pub(super) fn write_uploads(
 
 /// Writes the totals with server run `run`, live bytes by segment, key slots, and the count of
 /// unconfirmed bodies.
-pub(super) fn write_sums(writer: &mut Writer<'_>, sums: &mut Sums, run: u64) -> Result<()> {
-    sums.totals.run = run;
-    for (&(kind, number), bytes) in &sums.segments {
+pub(super) fn write_tally(writer: &mut Writer<'_>, tally: &mut Tally, run: u64) -> Result<()> {
+    tally.totals.run = run;
+    for (&(kind, number), bytes) in &tally.segments {
         writer.put(SEGMENTS, rows::segment_key(kind, number), bytes)?;
     }
-    writer.put(META, rows::KEY_SLOTS_KEY.to_vec(), &sums.key_slots)?;
-    writer.put(META, rows::DOUBT_COUNT_KEY.to_vec(), &sums.doubt_count)?;
-    writer.put(META, rows::TOTALS_KEY.to_vec(), &sums.totals)
+    writer.put(META, rows::KEY_SLOTS_KEY.to_vec(), &tally.key_slots)?;
+    writer.put(META, rows::UNCONFIRMED_COUNT_KEY.to_vec(), &tally.unconfirmed_count)?;
+    writer.put(META, rows::TOTALS_KEY.to_vec(), &tally.totals)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fulgurite_catalog::Transaction;
 use fulgurite_units::PlatterId;
 
-use super::run::unbroken;
+use super::shard_chain::contiguous;
 use super::{RecoverOptions, recover};
 use crate::rows::{self, BUCKETS, BucketRow, Shard};
 use crate::{ArchiveError, testing};
@@ -19,7 +19,7 @@ fn check(shards: &[(u8, u64, u64)], bytes: u64, expected: &[(u8, u64)]) {
         let shard = Shard { platter, offset: 0, body_offset, bytes, crc: None };
         found.entry(body_offset).or_default().push(shard);
     }
-    let run: Vec<(u8, u64)> = unbroken(&found, bytes)
+    let run: Vec<(u8, u64)> = contiguous(&found, bytes)
         .iter()
         .map(|shard| (shard.platter.to_bytes()[0], shard.body_offset))
         .collect();
@@ -61,14 +61,14 @@ fn an_empty_body_has_an_empty_shard() {
 #[test]
 fn a_newer_catalog_is_not_rebuilt_unless_one_insists() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
+    let state = testing::state(&dir);
     let mut row = rows::encode(&BucketRow { created: testing::NOW }).unwrap();
     row[0] = 200;
     let commit = move |tx: &mut Transaction<'_>| -> Result<(), ArchiveError> {
         Ok(tx.put(BUCKETS, rows::bucket_key("vault"), row)?)
     };
-    ground.committer.commit_blocking(commit).unwrap();
-    drop(ground);
+    state.committer.commit_blocking(commit).unwrap();
+    drop(state);
     let recovered = |salvage| {
         let options = RecoverOptions { salvage, ..RecoverOptions::default() };
         recover(testing::config(&dir), options, &|_| {})

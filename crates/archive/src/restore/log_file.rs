@@ -16,12 +16,12 @@ use crate::limits::RESTORE_LOG_BYTES_MAX;
 
 /// The file of a log whose controller has not started.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct PendingLog {
     file: File,
     path: PathBuf,
 }
 
-impl Begun {
+impl PendingLog {
     /// Creates the file; an existing log is renamed.
     pub(super) fn at(path: Option<&Path>) -> Result<Option<Self>> {
         let Some(path) = path else { return Ok(None) };
@@ -39,8 +39,8 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Starts the log of a controller that has received no event yet.
-    pub(super) fn new(begun: Option<Begun>, restores: &Restores) -> Self {
-        let Some(Begun { file, path }) = begun else {
+    pub(super) fn new(pending: Option<PendingLog>, restores: &Restores) -> Self {
+        let Some(PendingLog { file, path }) = pending else {
             return Self { open: None, path: PathBuf::new() };
         };
         let open = LogWriter::new(BufWriter::new(file), restores);
@@ -69,13 +69,13 @@ impl LogFile {
     }
 
     /// Logs that the controller stops.
-    pub(super) fn stopped(&mut self) {
+    pub(super) fn on_stop(&mut self) {
         self.end(End::Stopped);
     }
 
-    fn end(&mut self, why: End) {
+    fn end(&mut self, reason: End) {
         if let Some(log) = self.open.take()
-            && let Err(error) = log.end(why)
+            && let Err(error) = log.end(reason)
         {
             warn(&self.path, &error);
         }

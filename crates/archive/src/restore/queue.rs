@@ -11,9 +11,9 @@ use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _};
 use fulgurite_units::{ObjectId, UnixTime};
 
-use crate::ground::Ground;
 use crate::objects::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreMark, RestoreRow};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
 /// Waiting restores, ordered by time and id.
@@ -24,13 +24,13 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Reads all requested restores from the rows.
-    pub(super) fn of_rows(ground: &Ground) -> Result<Self> {
+    pub(super) fn from_rows(state: &ArchiveState) -> Result<Self> {
         let mut queue = Self::default();
         let mut failure = None;
         let all = KeyRange::prefix(b"");
-        ground.kv.scan(RESTORES, &all, Direction::Ascending, &mut |key, value| {
+        state.kv.scan(RESTORES, &all, Direction::Ascending, &mut |key, value| {
             let found = KeyReader::new(key).fixed::<16>().map_err(ArchiveError::from);
-            let row = rows::decode_of::<RestoreRow>(&*ground.kv, RESTORES, value);
+            let row = rows::decode_row::<RestoreRow>(&*state.kv, RESTORES, value);
             match found.and_then(|id| Ok((ObjectId::from_bytes(id), row?))) {
                 Ok((object, row)) => {
                     queue.add(object, row.mark);

@@ -27,25 +27,25 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_platters::{Fetched, SetBrought, Visited, Wish};
+use fulgurite_platters::{Fetched, PlatterVisit, SetRecovery, ShardRequest};
 use fulgurite_restore::{Capacity, Command, Event, PieceId, Place, RestoreId, Restores};
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, ObjectId, Outbox, UnixTime, error_chain,
 };
 
-use super::bench::Bench;
-use super::committing::{Committing, End};
-use super::copying::{Copying, Source, Whole, copy_whole, platter};
-use super::failing::give_up;
-use super::log_file::{Begun, LogFile};
+use super::commit_job::{CommitJob, CopyOutcome};
+use super::copy_task::{CopyTask, Source, Whole, copy_staged, platter};
+use super::give_up::give_up;
+use super::log_file::{LogFile, PendingLog};
 use super::queue::Queue;
-use crate::ground::Ground;
-use crate::jobs::{Bell, Failed, Job, Mail, Next, Pace, Runner, Turn};
+use super::worker_pool::WorkerPool;
+use crate::jobs::{Failed, Job, JobHandle, JobRun, JobSender, Next, Pace, Runner};
 use crate::limits::{
-    JOB_TICK, RESTORE_ROOM_MAX, RESTORE_ROOM_STEP, RESTORE_WORKERS, RESTORES_HELD_MAX,
+    JOB_TICK, RESTORE_ROOM_MAX, RESTORE_ROOM_STEP, RESTORE_WORKERS, RESTORES_SUBMITTED_MAX,
 };
 use crate::objects::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreRow};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, ErrorKind, Result};
 
 /// Interval for updating the space for copies.
@@ -57,42 +57,42 @@ pub(crate) enum Message {
     /// A row requests this object.
     Asked(ObjectId),
     /// The pieces that a drive read from a platter.
-    Visited(Visited<PieceId>),
+    PlatterVisit(PlatterVisit<PieceId>),
     /// The platters of a set were brought, or failed to be.
-    Brought(Box<SetBrought<PieceId>>),
+    Brought(Box<SetRecovery<PieceId>>),
     /// The shards reconstructed from a set.
-    PutTogether(Fetched<PieceId>),
+    Reconstructed(Fetched<PieceId>),
     /// The outcome of copying a piece: its CRC.
     Copied(PieceId, Result<u64>),
     /// A piece that was to be copied is not staged any more.
     Moved(PieceId),
     /// The outcomes of copies.
-    Ended(Vec<(RestoreId, End)>),
+    Ended(Vec<(RestoreId, CopyOutcome)>),
 }
 
 /// Shared context of the job and its driver.
 #[derive(Debug)]
-struct Means {
-    ground: Arc<Ground>,
+struct Context {
+    state: Arc<ArchiveState>,
     /// Glass, then the tiers of objects by name.
     tiers: Vec<Capacity>,
 }
 
-impl Means {
+impl Context {
     fn row(&self, object: ObjectId) -> Result<Option<RestoreRow>> {
-        rows::get(&*self.ground.kv, RESTORES, &object.to_bytes())
+        rows::get(&*self.state.kv, RESTORES, &object.to_bytes())
     }
 }
 
 /// Drives restores.
 #[derive(Debug)]
 pub(crate) struct Restorer {
-    of: Arc<Means>,
+    ctx: Arc<Context>,
     /// Log file of the first controller; one that restarts after a bug has none.
-    log: Option<Begun>,
+    log: Option<PendingLog>,
     inbox: Receiver<Message>,
-    bench: Bench,
-    commits: Mail<(RestoreId, Whole)>,
+    worker_pool: WorkerPool,
+    commits: JobSender<(RestoreId, Whole)>,
     /// `None` before the first run, and after a failed one.
     driver: Option<Driver>,
     /// Ids are never reused, so that late answers are not mistaken for others.
@@ -102,46 +102,46 @@ pub(crate) struct Restorer {
 /// The controller with its driver's state. All of it is expendable.
 #[derive(Debug)]
 struct Driver {
-    of: Arc<Means>,
+    ctx: Arc<Context>,
     restores: Restores,
     log: LogFile,
     started: Instant,
-    looks_at: Instant,
+    next_poll: Instant,
     queue: Queue,
     /// How often the catalog had been reopened when the rows were read.
-    mended: u64,
-    known: BTreeMap<RestoreId, Copying>,
+    reopens: u64,
+    known: BTreeMap<RestoreId, CopyTask>,
     by_object: BTreeMap<ObjectId, RestoreId>,
     next: u64,
     /// Events for the controller.
     events: VecDeque<Event>,
     room: ByteCount,
-    bench: Bench,
-    commits: Mail<(RestoreId, Whole)>,
-    inbox: Mail<Message>,
+    worker_pool: WorkerPool,
+    commits: JobSender<(RestoreId, Whole)>,
+    inbox: JobSender<Message>,
 }
 
 impl Restorer {
     /// Starts the restoring job with its helper jobs.
     pub(crate) fn start(
         runner: &Runner,
-        ground: &Arc<Ground>,
+        state: &Arc<ArchiveState>,
         inbox: Receiver<Message>,
     ) -> Result<()> {
-        let of_objects = ground.tiers.iter().map(|tier| tier.capacity());
-        let glass = Capacity::of_drives(ground.platters.drives());
+        let of_objects = state.tiers.iter().map(|tier| tier.capacity());
+        let glass = Capacity::for_drives(state.platters.drives());
         let tiers = std::iter::once(glass).chain(of_objects).collect();
-        let log = Begun::at(ground.config.restore_log.as_deref())?;
-        let of = Arc::new(Means { ground: Arc::clone(ground), tiers });
-        let bells = [(); RESTORE_WORKERS].map(|()| Bell::new(ground.clock()));
-        let bench = Bench::new(bells.to_vec());
-        for (number, bell) in (1..).zip(&bells) {
-            runner.start_at(bell, bench.worker(number))?;
+        let log = PendingLog::at(state.config.restore_log.as_deref())?;
+        let ctx = Arc::new(Context { state: Arc::clone(state), tiers });
+        let job_handles = [(); RESTORE_WORKERS].map(|()| JobHandle::new(state.clock()));
+        let worker_pool = WorkerPool::new(job_handles.to_vec());
+        for (number, handle) in (1..).zip(&job_handles) {
+            runner.start_at(handle, worker_pool.worker(number))?;
         }
-        let (commits, whole) = Mail::new(&Bell::new(ground.clock()));
-        runner.start_at(commits.bell(), Committing::new(ground, whole))?;
-        let restorer = Self { of, log, inbox, bench, commits, driver: None, first_id: 0 };
-        runner.start_at(ground.bells.restore.bell(), restorer)
+        let (commits, whole) = JobSender::new(&JobHandle::new(state.clock()));
+        runner.start_at(commits.handle(), CommitJob::new(state, whole))?;
+        let restorer = Self { ctx, log, inbox, worker_pool, commits, driver: None, first_id: 0 };
+        runner.start_at(state.job_handles.restore.handle(), restorer)
     }
 
     /// Creates a driver that starts from the rows.
@@ -150,27 +150,27 @@ impl Restorer {
         while self.inbox.try_recv().is_ok() {}
         let first_id = self.first_id;
         self.first_id += 1 << 32;
-        let restores = Restores::of_tiers(self.of.tiers.clone());
+        let restores = Restores::with_tiers(self.ctx.tiers.clone());
         let log = LogFile::new(self.log.take(), &restores);
-        let now = self.of.ground.clock().passed();
+        let now = self.ctx.state.clock().passed();
         // Read first: rows written in between are found twice, not missed.
-        let mended = self.of.ground.catalog_mended();
+        let reopens = self.ctx.state.catalog_reopens();
         Ok(Driver {
-            of: Arc::clone(&self.of),
+            ctx: Arc::clone(&self.ctx),
             restores,
             log,
             started: now,
-            looks_at: now,
-            queue: Queue::of_rows(&self.of.ground)?,
-            mended,
+            next_poll: now,
+            queue: Queue::from_rows(&self.ctx.state)?,
+            reopens,
             known: BTreeMap::new(),
             by_object: BTreeMap::new(),
             next: first_id,
             events: VecDeque::new(),
             room: ByteCount::new(u64::MAX),
-            bench: self.bench.clone(),
+            worker_pool: self.worker_pool.clone(),
             commits: self.commits.clone(),
-            inbox: self.of.ground.bells.restore.clone(),
+            inbox: self.ctx.state.job_handles.restore.clone(),
         })
     }
 }
@@ -181,29 +181,30 @@ impl Job for Restorer {
     }
 
     fn pace(&self) -> Pace {
-        Pace { tick: Some(TICK), rest: TICK, rest_max: TICK }
+        Pace { tick: Some(TICK), backoff: TICK, backoff_max: TICK }
     }
 
     fn failing(&self) -> &'static str {
         "restoring begins anew"
     }
 
-    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+    fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
         let mut driver = match self.driver.take() {
             Some(driver) => driver,
             None => self.begin()?,
         };
         // After an error the driver is discarded.
         let next = driver.serve(&self.inbox)?;
-        let count: usize = Retrieval::URGENT_FIRST.map(|of| driver.restores.count(of)).iter().sum();
-        turn.under_way((count > 0).then(|| format!("{count} restores")));
+        let count: usize =
+            Retrieval::URGENT_FIRST.map(|retrieval| driver.restores.count(retrieval)).iter().sum();
+        run.ongoing((count > 0).then(|| format!("{count} restores")));
         self.driver = Some(driver);
         Ok(next)
     }
 
-    fn stopped(&mut self) {
+    fn on_stop(&mut self) {
         if let Some(driver) = &mut self.driver {
-            driver.log.stopped();
+            driver.log.on_stop();
         }
     }
 }
@@ -215,7 +216,7 @@ impl Driver {
     }
 
     fn passed(&self) -> Instant {
-        self.of.ground.clock().passed()
+        self.ctx.state.clock().passed()
     }
 
     /// Processes all messages and steps the controller; returns when it must run again.
@@ -227,23 +228,23 @@ impl Driver {
         if self.restores.deadline().is_some_and(|due| due <= self.now()) {
             self.events.push_back(Event::Timer);
         }
-        if self.looks_at <= self.passed() {
-            self.tell_room()?;
-            self.find_doubtful()?;
-            self.looks_at = self.passed() + TICK;
+        if self.next_poll <= self.passed() {
+            self.report_room()?;
+            self.requeue_unconfirmed()?;
+            self.next_poll = self.passed() + TICK;
         }
         self.step_all()?;
         let due = self.restores.deadline().map(|due| self.started + due.since(Instant::ZERO));
-        Ok(Next::By(due.map_or(self.looks_at, |due| due.min(self.looks_at))))
+        Ok(Next::By(due.map_or(self.next_poll, |due| due.min(self.next_poll))))
     }
 
     /// Reads the rows again after the catalog was reopened: it may have requests whose commits had
     /// an unknown outcome. Repeating a known request changes nothing.
-    fn find_doubtful(&mut self) -> Result<()> {
-        let mended = self.of.ground.catalog_mended();
-        if mended != self.mended {
-            self.queue = Queue::of_rows(&self.of.ground)?;
-            self.mended = mended;
+    fn requeue_unconfirmed(&mut self) -> Result<()> {
+        let reopens = self.ctx.state.catalog_reopens();
+        if reopens != self.reopens {
+            self.queue = Queue::from_rows(&self.ctx.state)?;
+            self.reopens = reopens;
         }
         Ok(())
     }
@@ -258,11 +259,11 @@ impl Driver {
                 self.restores.step(now, event, &mut out);
                 for command in out.drain().collect::<Vec<_>>() {
                     self.log.command(&command);
-                    self.carry_out(command)?;
+                    self.execute(command)?;
                 }
             }
             self.log.flush();
-            self.ask_more()?;
+            self.submit_more()?;
             if self.events.is_empty() {
                 return Ok(());
             }
@@ -270,44 +271,44 @@ impl Driver {
     }
 
     /// Submits the first waiting restores of each retrieval class to the controller.
-    fn ask_more(&mut self) -> Result<()> {
+    fn submit_more(&mut self) -> Result<()> {
         for retrieval in Retrieval::URGENT_FIRST {
             while self.events.is_empty()
-                && self.restores.count(retrieval) < RESTORES_HELD_MAX
+                && self.restores.count(retrieval) < RESTORES_SUBMITTED_MAX
                 && let Some(object) = self.queue.take(retrieval)
             {
-                self.ask(object)?;
+                self.submit(object)?;
             }
         }
         Ok(())
     }
 
-    fn ask(&mut self, object: ObjectId) -> Result<()> {
-        let Some(row) = self.of.row(object)? else { return Ok(()) };
+    fn submit(&mut self, object: ObjectId) -> Result<()> {
+        let Some(row) = self.ctx.row(object)? else { return Ok(()) };
         let (retrieval, at) = (row.mark.retrieval, row.mark.requested);
         if let Some(&restore) = self.by_object.get(&object) {
             // The controller has the pieces of a repeated request already.
             self.events.push_back(Event::Asked { restore, retrieval, at, pieces: Vec::new() });
             return Ok(());
         }
-        let copying = match Copying::find(&self.of.ground, object, row.clone()) {
-            Ok(Some(copying)) => copying,
+        let copy_task = match CopyTask::find(&self.ctx.state, object, row.clone()) {
+            Ok(Some(copy_task)) => copy_task,
             Ok(None) => return Ok(()),
             // The error appears when its turn comes.
-            Err(_) => Copying::unknown(object, row),
+            Err(_) => CopyTask::unknown(object, row),
         };
         let restore = RestoreId::new(self.next);
         self.next += 1;
-        let pieces = copying.pieces();
+        let pieces = copy_task.pieces();
         self.by_object.insert(object, restore);
-        self.known.insert(restore, copying);
+        self.known.insert(restore, copy_task);
         self.events.push_back(Event::Asked { restore, retrieval, at, pieces });
         Ok(())
     }
 
     /// Reports the space for copies to the controller, if it changed.
-    fn tell_room(&mut self) -> Result<()> {
-        let free = self.of.ground.room_for_copies()?;
+    fn report_room(&mut self) -> Result<()> {
+        let free = self.ctx.state.room_for_copies()?;
         let bytes = free.saturating_add(self.restores.taken().get()).min(RESTORE_ROOM_MAX);
         let bytes = ByteCount::new(bytes / RESTORE_ROOM_STEP * RESTORE_ROOM_STEP);
         if bytes != self.room {
@@ -321,16 +322,16 @@ impl Driver {
     fn take(&mut self, message: Message) -> Result<()> {
         match message {
             Message::Asked(object) => {
-                if let Some(row) = self.of.row(object)? {
+                if let Some(row) = self.ctx.row(object)? {
                     self.queue.add(object, row.mark);
                 }
             }
-            Message::Visited(visited) => self.visited(visited)?,
-            Message::Brought(recovery) => self.put_together(*recovery),
-            Message::PutTogether(fetched) => self.fetched(fetched),
+            Message::PlatterVisit(visited) => self.visited(visited)?,
+            Message::Brought(recovery) => self.recover_shards(*recovery),
+            Message::Reconstructed(fetched) => self.fetched(fetched),
             Message::Copied(piece, Ok(crc)) => self.came(piece, crc),
             Message::Copied(piece, Err(error)) => self.failed(piece, &error),
-            Message::Moved(piece) => self.ask_anew(piece)?,
+            Message::Moved(piece) => self.resubmit(piece)?,
             Message::Ended(ended) => {
                 for (restore, end) in ended {
                     self.ended(restore, &end)?;
@@ -340,89 +341,89 @@ impl Driver {
         Ok(())
     }
 
-    fn visited(&mut self, mut visited: Visited<PieceId>) -> Result<()> {
-        self.of.ground.fail.pass("restore-read");
+    fn visited(&mut self, mut visited: PlatterVisit<PieceId>) -> Result<()> {
+        self.ctx.state.fail.pass("restore-read");
         let came = std::mem::take(&mut visited.came);
         came.into_iter().for_each(|(piece, crc)| self.came(piece, crc));
-        visited.left.retain(|wish| self.restores.is_under_way(wish.piece));
+        visited.left.retain(|request| self.restores.is_in_flight(request.piece));
         if visited.left.is_empty() {
             return Ok(());
         }
-        let pieces: Vec<PieceId> = visited.left.iter().map(|wish| wish.piece).collect();
+        let pieces: Vec<PieceId> = visited.left.iter().map(|request| request.piece).collect();
         let inbox = self.inbox.clone();
         let then = move |recovery| inbox.send(Message::Brought(Box::new(recovery)));
-        if let Err(error) = self.of.ground.platters.bring_set(visited, then) {
-            self.of.ground.check_stopping()?;
+        if let Err(error) = self.ctx.state.platters.bring_set(visited, then) {
+            self.ctx.state.check_stopping()?;
             let (reason, kind) = (error_chain(&error), error.kind());
-            pieces.into_iter().for_each(|piece| self.failed_with(piece, &reason, kind));
+            pieces.into_iter().for_each(|piece| self.fail_piece(piece, &reason, kind));
         }
         Ok(())
     }
 
     /// Queues the reconstruction of shards from their set.
-    fn put_together(&self, recovery: SetBrought<PieceId>) {
+    fn recover_shards(&self, recovery: SetRecovery<PieceId>) {
         let due = recovery.due().unwrap_or(UnixTime::from_millis(0));
-        let ground = Arc::clone(&self.of.ground);
+        let state = Arc::clone(&self.ctx.state);
         let inbox = self.inbox.clone();
         let work = move || {
             let fetched =
-                ground.panics.run("restoring", || ground.platters.put_together(&recovery));
+                state.panics.run("restoring", || state.platters.recover_shards(&recovery));
             let fetched = fetched.unwrap_or_else(|error| {
                 let error = Arc::new(error);
-                let wishes = recovery.wishes.iter();
-                let failed = wishes.map(|wish| (wish.piece, Arc::clone(&error))).collect();
+                let requests = recovery.requests.iter();
+                let failed = requests.map(|request| (request.piece, Arc::clone(&error))).collect();
                 Fetched { came: Vec::new(), failed }
             });
-            inbox.send(Message::PutTogether(fetched));
+            inbox.send(Message::Reconstructed(fetched));
         };
-        self.bench.add(due, Box::new(work));
+        self.worker_pool.add(due, Box::new(work));
     }
 
     fn fetched(&mut self, fetched: Fetched<PieceId>) {
         fetched.came.into_iter().for_each(|(piece, crc)| self.came(piece, crc));
         for (piece, error) in fetched.failed {
-            self.failed_with(piece, &error_chain(&*error), error.kind());
+            self.fail_piece(piece, &error_chain(&*error), error.kind());
         }
     }
 
     /// Reports an arrived piece to the controller, if that waits for it.
     fn came(&mut self, piece: PieceId, crc: u64) {
-        if self.restores.is_under_way(piece) {
-            if let Some(copying) = self.known.get_mut(&piece.restore) {
-                copying.came(piece.index, crc);
+        if self.restores.is_in_flight(piece) {
+            if let Some(copy_task) = self.known.get_mut(&piece.restore) {
+                copy_task.came(piece.index, crc);
             }
             self.events.push_back(Event::Came { piece });
         }
     }
 
     fn failed(&mut self, piece: PieceId, error: &ArchiveError) {
-        self.failed_with(piece, &error.to_string(), error.kind());
+        self.fail_piece(piece, &error.to_string(), error.kind());
     }
 
-    fn failed_with(&mut self, piece: PieceId, error: &str, kind: ErrorKind) {
-        if !self.restores.is_under_way(piece) {
+    fn fail_piece(&mut self, piece: PieceId, error: &str, kind: ErrorKind) {
+        if !self.restores.is_in_flight(piece) {
             return;
         }
-        if let Some(copying) = self.known.get_mut(&piece.restore) {
-            copying.tries.failed(error, kind);
+        if let Some(copy_task) = self.known.get_mut(&piece.restore) {
+            copy_task.tries.failed(error, kind);
         }
-        self.note_failure(piece.restore, error);
+        self.record_failure(piece.restore, error);
         self.events.push_back(Event::Failed { piece });
     }
 
-    fn ended(&mut self, restore: RestoreId, end: &End) -> Result<()> {
+    fn ended(&mut self, restore: RestoreId, end: &CopyOutcome) -> Result<()> {
         if !self.restores.is_complete(restore) {
             return Ok(());
         }
         match end {
-            End::Lost => self.events.push_back(Event::Lost { restore }),
-            End::Done => {
+            CopyOutcome::Lost => self.events.push_back(Event::Lost { restore }),
+            CopyOutcome::Done => {
                 self.events.push_back(Event::Committed { restore });
-                if let Some(copying) = self.known.remove(&restore) {
-                    self.by_object.remove(&copying.object);
+                if let Some(copy_task) = self.known.remove(&restore) {
+                    self.by_object.remove(&copy_task.object);
                     // It may have been requested again since.
-                    if let Some(row) = self.of.row(copying.object)? {
-                        self.queue.add(copying.object, row.mark);
+                    if let Some(row) = self.ctx.row(copy_task.object)? {
+                        self.queue.add(copy_task.object, row.mark);
                     }
                 }
             }
@@ -431,30 +432,30 @@ impl Driver {
     }
 
     /// Requests a restore again because one of its pieces is not where it was.
-    fn ask_anew(&mut self, piece: PieceId) -> Result<()> {
-        let object = self.forget(piece.restore);
-        if self.restores.is_under_way(piece) {
+    fn resubmit(&mut self, piece: PieceId) -> Result<()> {
+        let object = self.discard(piece.restore);
+        if self.restores.is_in_flight(piece) {
             self.events.push_back(Event::Failed { piece });
         }
-        object.map_or(Ok(()), |object| self.ask(object))
+        object.map_or(Ok(()), |object| self.submit(object))
     }
 
     /// Cancels a restore that is not wanted any more, or changed.
-    fn forget(&mut self, restore: RestoreId) -> Option<ObjectId> {
-        let copying = self.known.remove(&restore)?;
-        self.by_object.remove(&copying.object);
+    fn discard(&mut self, restore: RestoreId) -> Option<ObjectId> {
+        let copy_task = self.known.remove(&restore)?;
+        self.by_object.remove(&copy_task.object);
         self.events.push_back(Event::Forgotten { restore });
-        Some(copying.object)
+        Some(copy_task.object)
     }
 
-    fn carry_out(&mut self, command: Command) -> Result<()> {
+    fn execute(&mut self, command: Command) -> Result<()> {
         match command {
             Command::Fetch { place, pieces, due } => self.fetch(place, pieces, due),
             Command::Commit { restore } => self.commit(restore),
             Command::Forget { restore } => {
-                let Some(copying) = self.known.get_mut(&restore) else { return Ok(()) };
-                copying.forget();
-                match copying.tries.end_round() {
+                let Some(copy_task) = self.known.get_mut(&restore) else { return Ok(()) };
+                copy_task.discard();
+                match copy_task.tries.end_round() {
                     Some(error) => self.give_up(restore, error),
                     None => Ok(()),
                 }
@@ -463,22 +464,22 @@ impl Driver {
     }
 
     fn fetch(&mut self, place: Option<Place>, pieces: Vec<PieceId>, due: UnixTime) -> Result<()> {
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         for piece in pieces {
-            let Some(copying) = self.known.get_mut(&piece.restore) else {
+            let Some(copy_task) = self.known.get_mut(&piece.restore) else {
                 // An earlier piece of this fetch canceled its restore.
                 self.events.push_back(Event::Failed { piece });
                 continue;
             };
-            match copying.begin(&self.of.ground) {
-                Ok(true) if copying.is_spoiled() => {
+            match copy_task.begin(&self.ctx.state) {
+                Ok(true) if copy_task.has_failed_writer() => {
                     // Other pieces may still be written to the old space, so it cannot be reused.
-                    self.ask_anew(piece)?;
+                    self.resubmit(piece)?;
                     continue;
                 }
                 Ok(true) => {}
                 Ok(false) => {
-                    self.forget(piece.restore);
+                    self.discard(piece.restore);
                     self.events.push_back(Event::Failed { piece });
                     continue;
                 }
@@ -487,22 +488,22 @@ impl Driver {
                     continue;
                 }
             }
-            match copying.source(piece.index) {
+            match copy_task.source(piece.index) {
                 Source::Glass { part, shard } => {
-                    let room = copying.writer(part);
-                    wishes.push(Wish { piece, shard, room, due });
+                    let room = copy_task.writer(part);
+                    requests.push(ShardRequest { piece, shard, room, due });
                 }
                 Source::Whole { part } => self.copy(piece, part, due),
-                Source::Tier { part, .. } => self.fetch_whole(piece, part, due),
+                Source::Tier { part, .. } => self.fetch_from_tier(piece, part, due),
                 Source::Nothing => self.events.push_back(Event::Came { piece }),
-                Source::Unknown => self.look_again(piece)?,
+                Source::Unknown => self.replan(piece)?,
             }
         }
         match place {
-            Some(place) if !wishes.is_empty() => {
+            Some(place) if !requests.is_empty() => {
                 let inbox = self.inbox.clone();
-                let then = move |visited| inbox.send(Message::Visited(visited));
-                Ok(self.of.ground.platters.fetch(platter(place), wishes, then)?)
+                let then = move |visited| inbox.send(Message::PlatterVisit(visited));
+                Ok(self.ctx.state.platters.fetch(platter(place), requests, then)?)
             }
             Some(_) | None => Ok(()),
         }
@@ -510,13 +511,13 @@ impl Driver {
 
     /// Queues the copy of a body that needs no drive.
     fn copy(&self, piece: PieceId, part: usize, due: UnixTime) {
-        let Some(copying) = self.known.get(&piece.restore) else { return };
-        let (object, body) = (copying.object, copying.part(part).clone());
-        let (writer, ground) = (copying.writer(part), Arc::clone(&self.of.ground));
+        let Some(copy_task) = self.known.get(&piece.restore) else { return };
+        let (object, body) = (copy_task.object, copy_task.part(part).clone());
+        let (writer, state) = (copy_task.writer(part), Arc::clone(&self.ctx.state));
         let inbox = self.inbox.clone();
         let work = move || {
             let copied =
-                ground.panics.run("restoring", || copy_whole(&ground, object, &body, &writer));
+                state.panics.run("restoring", || copy_staged(&state, object, &body, &writer));
             let message = match copied {
                 Ok(None) => Message::Moved(piece),
                 Ok(Some(crc)) => Message::Copied(piece, Ok(crc)),
@@ -524,15 +525,15 @@ impl Driver {
             };
             inbox.send(message);
         };
-        self.bench.add(due, Box::new(work));
+        self.worker_pool.add(due, Box::new(work));
     }
 
     /// Fetches a body from its tier of objects.
-    fn fetch_whole(&mut self, piece: PieceId, part: usize, due: UnixTime) {
-        let Some(copying) = self.known.get(&piece.restore) else { return };
-        let (body, writer) = (copying.part(part).body.clone(), copying.writer(part));
-        let ground = Arc::clone(&self.of.ground);
-        let tier = body.tier.as_ref().map(|tier| ground.tiers.get(tier));
+    fn fetch_from_tier(&mut self, piece: PieceId, part: usize, due: UnixTime) {
+        let Some(copy_task) = self.known.get(&piece.restore) else { return };
+        let (body, writer) = (copy_task.part(part).body.clone(), copy_task.writer(part));
+        let state = Arc::clone(&self.ctx.state);
+        let tier = body.tier.as_ref().map(|tier| state.tiers.get(tier));
         let inbox = self.inbox.clone();
         match tier {
             Some(Ok(tier)) => tier.fetch(body, writer, due, move |copied| {
@@ -541,31 +542,31 @@ impl Driver {
             Some(Err(error)) => self.failed(piece, &error),
             None => {
                 let error = "its body is in no tier any more";
-                self.failed_with(piece, error, ErrorKind::Unavailable);
+                self.fail_piece(piece, error, ErrorKind::Unavailable);
             }
         }
     }
 
     /// Tries again to determine the sources of a restore.
-    fn look_again(&mut self, piece: PieceId) -> Result<()> {
-        let Some(copying) = self.known.get(&piece.restore) else { return Ok(()) };
-        let (object, row) = (copying.object, copying.row.clone());
-        match Copying::find(&self.of.ground, object, row) {
+    fn replan(&mut self, piece: PieceId) -> Result<()> {
+        let Some(copy_task) = self.known.get(&piece.restore) else { return Ok(()) };
+        let (object, row) = (copy_task.object, copy_task.row.clone());
+        match CopyTask::find(&self.ctx.state, object, row) {
             Err(error) => self.failed(piece, &error),
-            Ok(_) => self.ask_anew(piece)?,
+            Ok(_) => self.resubmit(piece)?,
         }
         Ok(())
     }
 
     fn commit(&mut self, restore: RestoreId) -> Result<()> {
-        let Some(copying) = self.known.get_mut(&restore) else { return Ok(()) };
-        match copying.finish() {
+        let Some(copy_task) = self.known.get_mut(&restore) else { return Ok(()) };
+        match copy_task.finish() {
             Ok(whole) => {
                 self.commits.send((restore, whole));
             }
             Err(error) => {
-                let last = copying.tries.spoiled(&error);
-                self.note_failure(restore, &error);
+                let last = copy_task.tries.record_mismatch(&error);
+                self.record_failure(restore, &error);
                 if let Some(error) = last {
                     return self.give_up(restore, error);
                 }
@@ -577,30 +578,30 @@ impl Driver {
 
     /// Gives up a restore that failed too often. It is not retried until it is requested again.
     fn give_up(&mut self, restore: RestoreId, error: String) -> Result<()> {
-        let Some(object) = self.forget(restore) else { return Ok(()) };
+        let Some(object) = self.discard(restore) else { return Ok(()) };
         tracing::error!(%object, error, "a restore is given up; asked for again it is tried again");
         let end = move |tx: &mut Transaction<'_>| give_up(tx, object, error);
         // Awaited, so that a client that repeats its request meanwhile still finds the restore in
         // progress.
-        let failed = self.of.ground.committer.commit_blocking(end)?;
+        let failed = self.ctx.state.committer.commit_blocking(end)?;
         if let Some(failed) = failed {
             // Fails only if there is no subscriber.
-            let _ = self.of.ground.given_up.send(failed);
+            let _ = self.ctx.state.given_up.send(failed);
         }
         Ok(())
     }
 
     /// Records why a restore failed, once for all of its pieces that fail together. Not awaited:
     /// the restore is retried in any case.
-    fn note_failure(&mut self, restore: RestoreId, error: &str) {
+    fn record_failure(&mut self, restore: RestoreId, error: &str) {
         let now = self.passed();
-        let Some(copying) = self.known.get_mut(&restore) else { return };
-        if copying.noted.is_some_and(|at| now.since(at) < TICK) {
+        let Some(copy_task) = self.known.get_mut(&restore) else { return };
+        if copy_task.recorded.is_some_and(|at| now.since(at) < TICK) {
             return;
         }
-        copying.noted = Some(now);
+        copy_task.recorded = Some(now);
         // Logged by id, because a name in the log would outlive the object.
-        let object = copying.object;
+        let object = copy_task.object;
         tracing::error!(%object, error, "an object cannot be restored; it is tried again");
         let (id, error) = (object.to_bytes().to_vec(), error.to_owned());
         let note = move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -611,6 +612,6 @@ impl Driver {
             }
             Ok(())
         };
-        drop(self.of.ground.committer.submit_blocking(note));
+        drop(self.ctx.state.committer.submit_blocking(note));
     }
 }

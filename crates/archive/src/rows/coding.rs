@@ -3,15 +3,15 @@
 use fulgurite_catalog::row::{Read, Row, read_as};
 
 use super::{
-    BodyRow, BucketRow, CatalogAge, Checksum, DoubtRow, ExpiryRow, ForgettingRow, ObjectRow,
-    PartRow, QueueRow, RestoreRow, SettledRow, TierName, Totals, UploadRow, version1, version2,
+    BodyRow, BucketRow, CatalogAge, Checksum, ExpiryRow, ObjectRow, PartRow, PurgeRow, QueueRow,
+    RestoreRow, SettledRow, TierName, Totals, UnconfirmedRow, UploadRow, version1, version2,
     version3, version4,
 };
 
 impl Row for ObjectRow {
     const VERSION: u8 = 5;
 
-    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
             1..=3 => read_as::<version3::ObjectRow3, _>(bytes),
             _ => read_as::<version4::ObjectRow4, _>(bytes),
@@ -22,7 +22,7 @@ impl Row for ObjectRow {
 impl Row for BodyRow {
     const VERSION: u8 = 4;
 
-    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
             1 => read_as::<version1::BodyRow1, _>(bytes),
             2 => read_as::<version2::BodyRow2, _>(bytes),
@@ -34,7 +34,7 @@ impl Row for BodyRow {
 impl Row for PartRow {
     const VERSION: u8 = 4;
 
-    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
             1 => read_as::<version1::PartRow1, _>(bytes),
             2 => read_as::<version2::PartRow2, _>(bytes),
@@ -46,7 +46,7 @@ impl Row for PartRow {
 impl Row for QueueRow {
     const VERSION: u8 = 4;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read_as::<version3::QueueRow3, _>(bytes)
     }
 }
@@ -54,7 +54,7 @@ impl Row for QueueRow {
 impl Row for RestoreRow {
     const VERSION: u8 = 4;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read_as::<version3::RestoreRow3, _>(bytes)
     }
 }
@@ -62,18 +62,18 @@ impl Row for RestoreRow {
 impl Row for ExpiryRow {
     const VERSION: u8 = 4;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read_as::<version3::ExpiryRow3, _>(bytes)
     }
 }
 
-impl Row for DoubtRow {
+impl Row for UnconfirmedRow {
     const VERSION: u8 = 5;
 
-    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
-            1..=3 => read_as::<version3::DoubtRow3, _>(bytes),
-            _ => read_as::<version4::DoubtRow4, _>(bytes),
+            1..=3 => read_as::<version3::UnconfirmedRow3, _>(bytes),
+            _ => read_as::<version4::UnconfirmedRow4, _>(bytes),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Row for BucketRow {
 impl Row for UploadRow {
     const VERSION: u8 = 4;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read_as::<version4::UploadRow3, _>(bytes)
     }
 }
@@ -97,7 +97,7 @@ impl Row for SettledRow {
 impl Row for Totals {
     const VERSION: u8 = 4;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
         read_as::<version4::Totals3, _>(bytes)
     }
 }
@@ -114,6 +114,6 @@ impl Row for CatalogAge {
     const VERSION: u8 = 3;
 }
 
-impl Row for ForgettingRow {
+impl Row for PurgeRow {
     const VERSION: u8 = 3;
 }

@@ -142,7 +142,7 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
     let (failures, error) = (facts.small, facts.some(facts.text.clone()));
     check.row(&RestoreRow { name: name.clone(), mark: facts.mark(), failures, error });
     check.row(&ExpiryRow { name });
-    check.row(&DoubtRow { object_id, version, body: facts.body() });
+    check.row(&UnconfirmedRow { object_id, version, body: facts.body() });
     check.row(&UploadRow {
         initiated: facts.time(),
         class: StorageClass::Glacier,
@@ -155,7 +155,7 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
     check.row(&SettledRow { staging: facts.small, online: 7 });
     check.row(&Totals { objects_online: 1, sequence: bytes, run: 7, ..Totals::default() });
     check.row(&CatalogAge { run: bytes, commits: 7 });
-    check.row(&ForgettingRow { marked: bytes, forgotten: 7, tries: 3 });
+    check.row(&PurgeRow { marked: bytes, forgotten: 7, tries: 3 });
     check.row(&TierName::geo());
     check.row(&Checksum {
         algorithm: ChecksumAlgorithm::Sha1,
@@ -172,9 +172,9 @@ fn name_of<T>() -> &'static str {
 }
 
 /// Checks that a row decodes from exactly its bytes, and not in a future version.
-struct Returns;
+struct RoundTrip;
 
-impl Check for Returns {
+impl Check for RoundTrip {
     fn row<T: Row + PartialEq + Debug>(&mut self, row: &T) {
         let bytes = encode(row).unwrap();
         assert_eq!(bytes[0], T::VERSION);
@@ -187,11 +187,11 @@ impl Check for Returns {
         let refused = decode::<T>(QUEUE, &newer).unwrap_err();
         assert!(matches!(refused, ArchiveError::Newer { .. }), "{refused}");
         let (next, known) = (T::VERSION + 1, T::VERSION);
-        let told = format!(
+        let expected = format!(
             "written by a newer program: a row of space \"queue\" of the catalog has version \
              {next}, and this program knows up to {known}"
         );
-        assert_eq!(refused.to_string(), told);
+        assert_eq!(refused.to_string(), expected);
         assert!(decode::<T>(META, &[&[0], &bytes[1..]].concat()).is_err(), "{}", name_of::<T>());
     }
 }
@@ -215,9 +215,9 @@ impl Check for Golden {
 }
 
 /// Checks that any bytes in any version decode or are an error.
-struct Answers<'a>(&'a [u8]);
+struct AnyBytes<'a>(&'a [u8]);
 
-impl Check for Answers<'_> {
+impl Check for AnyBytes<'_> {
     fn row<T: Row + PartialEq + Debug>(&mut self, _: &T) {
         for version in 0..=T::VERSION + 1 {
             // They need not be rejected, but what decodes is a row that survives the round trip.
@@ -259,7 +259,7 @@ fn rows_of_before_tiers_are_read() {
     let body = BodyRow { tier: None, ..facts.body() };
     assert_eq!(read_old::<BodyRow>(&old, "BodyRow"), body);
     assert_eq!(read_old::<PartRow>(&old, "PartRow").body, body);
-    assert_eq!(read_old::<DoubtRow>(&old, "DoubtRow").body, body);
+    assert_eq!(read_old::<UnconfirmedRow>(&old, "DoubtRow").body, body);
     assert_eq!(read_old::<UploadRow>(&old, "UploadRow").home, home);
     assert_eq!(read_old::<Totals>(&old, "Totals").objects_in_tiers, 0);
 }
@@ -301,12 +301,12 @@ proptest! {
 
     #[test]
     fn each_kind_of_row_returns_and_no_part_of_one_passes(facts in facts()) {
-        each_row(&facts, &mut Returns);
+        each_row(&facts, &mut RoundTrip);
     }
 
     #[test]
     fn bytes_that_are_no_row_never_panic(bytes: Vec<u8>) {
-        each_row(&Facts::fixed(), &mut Answers(&bytes));
+        each_row(&Facts::fixed(), &mut AnyBytes(&bytes));
         let _ = parse_object_key(&bytes);
     }
 

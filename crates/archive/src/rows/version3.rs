@@ -5,7 +5,7 @@ use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use super::version4::BodyRow3;
-use super::{DoubtRow, ExpiryRow, ObjectRow, QueueRow, RestoreMark, RestoreRow};
+use super::{ExpiryRow, ObjectRow, QueueRow, RestoreMark, RestoreRow, UnconfirmedRow};
 use crate::bodies::digest::Checksum;
 use crate::objects::classes::Home;
 use crate::objects::labels::Labels;
@@ -54,7 +54,7 @@ pub(super) struct ExpiryRow3 {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct DoubtRow3 {
+pub(super) struct UnconfirmedRow3 {
     object_id: ObjectId,
     body: BodyRow3,
 }
@@ -81,7 +81,7 @@ impl From<ObjectRow3> for ObjectRow {
             restore: row.restore,
             version: VersionId::NULL,
             labels: Labels::default(),
-            home: Home::before_tiers(row.class),
+            home: Home::default_for_class(row.class),
         }
     }
 }
@@ -115,8 +115,8 @@ impl From<ExpiryRow3> for ExpiryRow {
     }
 }
 
-impl From<DoubtRow3> for DoubtRow {
-    fn from(row: DoubtRow3) -> Self {
+impl From<UnconfirmedRow3> for UnconfirmedRow {
+    fn from(row: UnconfirmedRow3) -> Self {
         Self { object_id: row.object_id, version: VersionId::NULL, body: row.body.into() }
     }
 }

@@ -3,7 +3,7 @@
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
-use super::{BodyRow, DoubtRow, ObjectRow, PartRow, RestoreMark, Shard, Totals, UploadRow};
+use super::{BodyRow, ObjectRow, PartRow, RestoreMark, Shard, Totals, UnconfirmedRow, UploadRow};
 use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::bodies::log::{Extent, LogKind};
 use crate::objects::classes::Home;
@@ -52,7 +52,7 @@ pub(super) struct PartRow3 {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct DoubtRow4 {
+pub(super) struct UnconfirmedRow4 {
     object_id: ObjectId,
     version: VersionId,
     body: BodyRow3,
@@ -96,7 +96,7 @@ impl From<ObjectRow4> for ObjectRow {
             restore: row.restore,
             version: row.version,
             labels: row.labels,
-            home: Home::before_tiers(row.class),
+            home: Home::default_for_class(row.class),
         }
     }
 }
@@ -124,8 +124,8 @@ impl From<PartRow3> for PartRow {
     }
 }
 
-impl From<DoubtRow4> for DoubtRow {
-    fn from(row: DoubtRow4) -> Self {
+impl From<UnconfirmedRow4> for UnconfirmedRow {
+    fn from(row: UnconfirmedRow4) -> Self {
         Self { object_id: row.object_id, version: row.version, body: row.body.into() }
     }
 }
@@ -138,7 +138,7 @@ impl From<UploadRow3> for UploadRow {
             meta: row.meta,
             algorithm: row.algorithm,
             full_object: row.full_object,
-            home: Home::before_tiers(row.class),
+            home: Home::default_for_class(row.class),
         }
     }
 }

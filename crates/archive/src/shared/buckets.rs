@@ -9,19 +9,19 @@ use fulgurite_units::ObjectId;
 use futures::FutureExt as _;
 use futures::StreamExt as _;
 
-use super::note::{Described, Note};
+use super::note::{Note, SharedObject};
 use super::{
-    SharedCondition, SharedError, SharedFound, SharedOptions, SharedPut, SharedStore, names,
+    SharedCondition, SharedError, SharedObjectMeta, SharedOptions, SharedPut, SharedStore, names,
 };
 use crate::bodies::cipher::{SecretKey, random_bytes};
-use crate::bodies::ingest::whole_seconds;
+use crate::bodies::ingest::truncate_to_seconds;
 use crate::directory::{shared_key, unusable};
-use crate::ground::Ground;
 use crate::limits::SHARED_KEY_BYTES_MAX;
 use crate::objects::commit::rows_in;
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::objects::object::{ObjectMeta, ObjectParts, StorageClass};
 use crate::rows::{self, BUCKETS, BucketRow, META, OBJECTS, ObjectRow};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
 /// The store of all shared buckets.
@@ -52,9 +52,9 @@ pub(crate) struct SharedBucket {
 impl SharedBuckets {
     /// Creates the shared buckets in the store unless another archive did, and records them in the
     /// catalog.
-    pub(crate) async fn open(ground: &Ground) -> Result<Self> {
-        let known = known(&*ground.kv)?;
-        let Some(options) = &ground.config.shared else {
+    pub(crate) async fn open(state: &ArchiveState) -> Result<Self> {
+        let known = known(&*state.kv)?;
+        let Some(options) = &state.config.shared else {
             return Ok(Self { forgotten: Mutex::new(known), ..Self::default() });
         };
         let SharedOptions { place, store, buckets, key } = options;
@@ -62,15 +62,15 @@ impl SharedBuckets {
         let place = Arc::new(Place { name, store, key });
         let named: BTreeSet<BucketName> = buckets.iter().cloned().collect();
         for name in &named {
-            refuse_own_objects(&ground.config.data, &*ground.kv, name)?;
+            refuse_local_objects(&state.config.data, &*state.kv, name)?;
             let bucket = SharedBucket { place: Arc::clone(&place), name: name.clone() };
             let row = bucket.begin().await?;
             let name = name.clone();
             let note = move |tx: &mut Transaction<'_>| -> Result<()> {
-                rows::note_shared(tx, &name)?;
+                rows::record_shared(tx, &name)?;
                 rows::put(tx, BUCKETS, rows::bucket_key(name.as_str()), &row)
             };
-            ground.committer.commit(note).await?;
+            state.committer.commit(note).await?;
         }
         let forgotten = known.difference(&named).cloned().collect();
         Ok(Self { place: Some(place), named, forgotten: Mutex::new(forgotten) })
@@ -121,7 +121,7 @@ fn known(view: &dyn ReadView) -> Result<BTreeSet<BucketName>> {
 }
 
 /// Refuses to share a bucket that has objects of this archive: they would be hidden.
-fn refuse_own_objects(data: &Path, view: &dyn ReadView, bucket: &BucketName) -> Result<()> {
+fn refuse_local_objects(data: &Path, view: &dyn ReadView, bucket: &BucketName) -> Result<()> {
     let within: KeyRange = rows::object_prefix(bucket.as_str(), "");
     let first: Vec<(Vec<u8>, ObjectRow)> = rows_in(view, OBJECTS, &within, 1)?;
     if first.is_empty() {
@@ -163,7 +163,7 @@ impl SharedBucket {
             match self.place.store.put(put).await {
                 // If another archive was first, that is just as good.
                 Ok(()) | Err(SharedError::Refused) => {}
-                Err(error) => return Err(self.told("", error)),
+                Err(error) => return Err(self.to_archive_error("", error)),
             }
         }
         let found = self.find_name(&name).await?.ok_or_else(|| ArchiveError::TierUnavailable {
@@ -177,18 +177,18 @@ impl SharedBucket {
             }
             error
         })?;
-        Ok(BucketRow { created: whole_seconds(found.time) })
+        Ok(BucketRow { created: truncate_to_seconds(found.time) })
     }
 
-    async fn find_name(&self, name: &str) -> Result<Option<SharedFound>> {
-        self.place.store.find(name).await.map_err(|error| self.told("", error))
+    async fn find_name(&self, name: &str) -> Result<Option<SharedObjectMeta>> {
+        self.place.store.find(name).await.map_err(|error| self.to_archive_error("", error))
     }
 
     /// Finds an object.
-    pub(super) async fn find(&self, key: &ObjectKey) -> Result<Option<Described>> {
+    pub(super) async fn find(&self, key: &ObjectKey) -> Result<Option<SharedObject>> {
         let found = self.place.store.find(&self.object(key)?).await;
-        let found = found.map_err(|error| self.told(key.as_str(), error))?;
-        found.map(|found| self.described(&found, key.as_str())).transpose()
+        let found = found.map_err(|error| self.to_archive_error(key.as_str(), error))?;
+        found.map(|found| self.describe(&found, key.as_str())).transpose()
     }
 
     /// Returns an object's metadata.
@@ -217,11 +217,11 @@ impl SharedBucket {
     /// Deletes an object; returns whether it existed.
     pub(crate) async fn delete(&self, key: &ObjectKey) -> Result<bool> {
         let removed = self.place.store.delete(&self.object(key)?).await;
-        removed.map_err(|error| self.told(key.as_str(), error))
+        removed.map_err(|error| self.to_archive_error(key.as_str(), error))
     }
 
-    pub(super) fn described(&self, found: &SharedFound, key: &str) -> Result<Described> {
-        Described::of(&self.place.key, found, (self.name.as_str(), key))
+    pub(super) fn describe(&self, found: &SharedObjectMeta, key: &str) -> Result<SharedObject> {
+        SharedObject::of(&self.place.key, found, (self.name.as_str(), key))
     }
 
     /// Returns the name of an object in the store.
@@ -249,7 +249,7 @@ impl SharedBucket {
     }
 
     /// Converts a store error about an object to an archive error.
-    pub(super) fn told(&self, key: &str, error: SharedError) -> ArchiveError {
+    pub(super) fn to_archive_error(&self, key: &str, error: SharedError) -> ArchiveError {
         let (bucket, key) = (self.name.to_string(), key.to_owned());
         match error {
             SharedError::Refused => ArchiveError::PreconditionFailed { condition: "If-Match" },

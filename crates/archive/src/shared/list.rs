@@ -11,12 +11,12 @@ use crate::objects::object::{ListPage, ListQuery};
 use crate::{ArchiveError, Result};
 
 /// Why a scan of names ended.
-enum Ended {
+enum ScanEnd {
     /// No further names match.
-    Whole,
+    Exhausted,
     Full,
     /// The next match is at this key or after it.
-    Jump(Vec<u8>),
+    Seek(Vec<u8>),
 }
 
 impl SharedBucket {
@@ -28,12 +28,12 @@ impl SharedBucket {
         let mut last = None;
         loop {
             match self.scan(query, &start, limit, (&mut page, &mut last)).await? {
-                Ended::Whole => return Ok(page),
-                Ended::Full => {
+                ScanEnd::Exhausted => return Ok(page),
+                ScanEnd::Full => {
                     page.next = last;
                     return Ok(page);
                 }
-                Ended::Jump(behind) => start = behind,
+                ScanEnd::Seek(successor) => start = successor,
             }
         }
     }
@@ -44,12 +44,14 @@ impl SharedBucket {
         start: &[u8],
         limit: usize,
         (page, last): (&mut ListPage, &mut Option<String>),
-    ) -> Result<Ended> {
+    ) -> Result<ScanEnd> {
         let folder = names::bucket(&self.name);
         let after = names::before(&self.name, start);
         let mut found = self.store().list(&folder, after.as_deref());
         let mut passed = 0;
-        while let Some(found) = found.try_next().await.map_err(|error| self.told("", error))? {
+        while let Some(found) =
+            found.try_next().await.map_err(|error| self.to_archive_error("", error))?
+        {
             let key = names::key(&self.name, &found.name).ok_or_else(|| ArchiveError::Corrupt {
                 what: format!(
                     "shared bucket \"{}\" has a name of another: {}",
@@ -60,7 +62,7 @@ impl SharedBucket {
                 continue;
             }
             if !key.starts_with(&query.prefix) {
-                return Ok(Ended::Whole);
+                return Ok(ScanEnd::Exhausted);
             }
             let common = common_prefix(&key, query);
             if let Some(prefix) = common.filter(|it| page.prefixes.last().is_some_and(|p| p == it))
@@ -69,24 +71,24 @@ impl SharedBucket {
                 // that the scan seeks past it.
                 passed += 1;
                 if passed >= SHARED_SKIP {
-                    let behind = prefix_successor(prefix.as_bytes());
-                    return Ok(behind.map_or(Ended::Whole, Ended::Jump));
+                    let successor = prefix_successor(prefix.as_bytes());
+                    return Ok(successor.map_or(ScanEnd::Exhausted, ScanEnd::Seek));
                 }
                 continue;
             }
             if page.objects.len() + page.prefixes.len() == limit {
-                return Ok(Ended::Full);
+                return Ok(ScanEnd::Full);
             }
             passed = 0;
             if let Some(prefix) = common {
                 page.prefixes.push(prefix.to_owned());
                 *last = Some(prefix.to_owned());
             } else {
-                page.objects.push(self.described(&found, &key)?.info);
+                page.objects.push(self.describe(&found, &key)?.info);
                 *last = Some(key);
             }
         }
-        Ok(Ended::Whole)
+        Ok(ScanEnd::Exhausted)
     }
 }
 
@@ -96,7 +98,7 @@ fn first(query: &ListQuery) -> Option<Vec<u8>> {
     if prefix.len() > SHARED_KEY_BYTES_MAX {
         return None;
     }
-    let behind = match &query.after {
+    let successor = match &query.after {
         None => Vec::new(),
         Some(after) => match common_prefix(after, query) {
             // The last page ended with a common prefix, whose keys are all covered.
@@ -104,5 +106,5 @@ fn first(query: &ListQuery) -> Option<Vec<u8>> {
             _ => [after.as_bytes(), b"\0"].concat(),
         },
     };
-    Some(behind.max(prefix.to_vec()))
+    Some(successor.max(prefix.to_vec()))
 }

@@ -35,13 +35,13 @@ pub(super) fn bucket(bucket: &BucketName) -> String {
 }
 
 /// Returns the name of an object.
-pub(super) fn object(of: &BucketName, key: &str) -> String {
-    named(of, letters(key.as_bytes()))
+pub(super) fn object(bucket_name: &BucketName, key: &str) -> String {
+    named(bucket_name, letters(key.as_bytes()))
 }
 
 /// Returns a name after those of all keys less than `start` and before all others; `None` when no
 /// keys are less. A start longer than any key is truncated.
-pub(super) fn before(of: &BucketName, start: &[u8]) -> Option<String> {
+pub(super) fn before(bucket_name: &BucketName, start: &[u8]) -> Option<String> {
     let mut letters = letters(&start[..start.len().min(SHARED_KEY_BYTES_MAX)]);
     let last = LETTERS.iter().position(|letter| Some(*letter) == letters.last().copied())?;
     letters.pop();
@@ -50,13 +50,13 @@ pub(super) fn before(of: &BucketName, start: &[u8]) -> Option<String> {
         // 24 set bits contain the byte 0xFF, which is not in any UTF-8 key.
         letters.extend(b"zzzz");
     }
-    (!letters.is_empty()).then(|| named(of, letters))
+    (!letters.is_empty()).then(|| named(bucket_name, letters))
 }
 
 /// Parses the key from a name in its bucket's folder; `None` if it is not the name of an object.
-pub(super) fn key(of: &BucketName, name: &str) -> Option<String> {
+pub(super) fn key(bucket_name: &BucketName, name: &str) -> Option<String> {
     let text = name.strip_prefix(FOLDER)?.strip_prefix('/')?;
-    let text = text.strip_prefix(of.as_str())?.strip_prefix('/')?;
+    let text = text.strip_prefix(bucket_name.as_str())?.strip_prefix('/')?;
     let (mut bytes, mut bits, mut count) = (Vec::new(), 0u32, 0);
     for letter in text.bytes().filter(|letter| *letter != b'/') {
         let value = LETTERS.iter().position(|known| *known == letter)?;
@@ -69,7 +69,7 @@ pub(super) fn key(of: &BucketName, name: &str) -> Option<String> {
         bits &= (1 << count) - 1;
     }
     let key = String::from_utf8(bytes).ok()?;
-    (object(of, &key) == name).then_some(key)
+    (object(bucket_name, &key) == name).then_some(key)
 }
 
 fn letters(bytes: &[u8]) -> Vec<u8> {
@@ -89,8 +89,8 @@ fn letters(bytes: &[u8]) -> Vec<u8> {
     letters
 }
 
-fn named(of: &BucketName, letters: Vec<u8>) -> String {
-    let mut name = bucket(of);
+fn named(bucket_name: &BucketName, letters: Vec<u8>) -> String {
+    let mut name = bucket(bucket_name);
     for (at, letter) in letters.into_iter().enumerate() {
         if at % SEGMENT_LETTERS == 0 {
             name.push('/');

@@ -16,11 +16,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use fulgurite_units::{ObjectId, UploadId};
 use serde::{Deserialize, Serialize};
 
-use super::SharedFound;
+use super::SharedObjectMeta;
 use super::part_runs::PartRuns;
 use crate::bodies::cipher::{SecretKey, cipher_bytes, open_entry, seal_entry};
 use crate::bodies::digest::Checksum;
-use crate::bodies::ingest::whole_seconds;
+use crate::bodies::ingest::truncate_to_seconds;
 use crate::limits::SHARED_NOTE_BYTES_MAX;
 use crate::objects::object::{ObjectInfo, ObjectMeta, ObjectPart, Residence, StorageClass};
 use crate::objects::parts;
@@ -49,7 +49,7 @@ pub(super) struct Note {
 
 /// An object of a shared bucket, with its metadata.
 #[derive(Clone, Debug)]
-pub(super) struct Described {
+pub(super) struct SharedObject {
     pub(super) object_id: ObjectId,
     pub(super) version: u64,
     pub(super) upload: Option<UploadId>,
@@ -107,11 +107,12 @@ impl Note {
     /// Opens the note of `found`, and checks that it belongs to the object of that name.
     pub(super) fn of(
         shared: &SecretKey,
-        found: &SharedFound,
+        found: &SharedObjectMeta,
         (bucket, key): (&str, &str),
     ) -> Result<(ObjectId, Self)> {
-        let what = |why: &str| format!("object \"{key}\" of shared bucket \"{bucket}\": {why}");
-        let corrupt = |why: &str| ArchiveError::Corrupt { what: what(why) };
+        let what =
+            |reason: &str| format!("object \"{key}\" of shared bucket \"{bucket}\": {reason}");
+        let corrupt = |reason: &str| ArchiveError::Corrupt { what: what(reason) };
         let text = found.note.as_deref().ok_or_else(|| corrupt("no archive wrote it"))?;
         if !text.starts_with(VERSION) {
             return Err(ArchiveError::Newer { what: what("its note") });
@@ -125,7 +126,7 @@ impl Note {
     }
 }
 
-impl Described {
+impl SharedObject {
     /// Returns its parts after number `after`, at most `limit`; `true` when more follow. The
     /// checksum is only known for an object that was put whole.
     pub(super) fn parts(&self, after: u32, limit: usize) -> Result<(Vec<ObjectPart>, bool)> {
@@ -146,13 +147,13 @@ impl Described {
     /// `InvalidPartNumber`, `PartsNotKept`.
     pub(super) fn part(&self, number: u32) -> Result<ObjectPart> {
         let (found, _) = self.parts(number.saturating_sub(1), 1)?;
-        parts::the_one(found, number, self.info.part_count.unwrap_or(1))
+        parts::expect_part(found, number, self.info.part_count.unwrap_or(1))
     }
 
     /// Describes the object found under the name of `key`.
     pub(super) fn of(
         shared: &SecretKey,
-        found: &SharedFound,
+        found: &SharedObjectMeta,
         (bucket, key): (&str, &str),
     ) -> Result<Self> {
         let (object_id, note) = Note::of(shared, found, (bucket, key))?;
@@ -171,7 +172,7 @@ impl Described {
             object_id,
             bytes: note.bytes,
             etag: note.etag,
-            modified: whole_seconds(found.time),
+            modified: truncate_to_seconds(found.time),
             class: note.class,
             meta: note.meta,
             checksum: note.checksum,

@@ -22,7 +22,7 @@ use super::part_runs::PartRuns;
 use super::{SharedCondition, SharedError, SharedPut};
 use crate::bodies::cipher::{BodyCipher, cipher_bytes, random_bytes};
 use crate::bodies::digest::{BodyDigest, Checksum, ChecksumAlgorithm};
-use crate::bodies::ingest::{check_claims, whole_seconds};
+use crate::bodies::ingest::{check_claims, truncate_to_seconds};
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX, SHARED_AHEAD};
 use crate::objects::names::ObjectKey;
 use crate::objects::object::{ObjectInfo, PutOptions, Residence, StorageClass, WriteCondition};
@@ -30,13 +30,13 @@ use crate::objects::put::check_meta;
 use crate::{ArchiveError, Result};
 
 /// Digests and encrypts a body, on the blocking pool.
-struct Work {
+struct BodyEncryptor {
     cipher: BodyCipher,
     digest: BodyDigest,
     frame: u64,
 }
 
-impl Work {
+impl BodyEncryptor {
     fn take(&mut self, plain: &[u8], is_end: bool) -> Bytes {
         let mut sealed = Vec::new();
         self.digest.update(plain);
@@ -48,7 +48,7 @@ impl Work {
 
 /// Metadata of an object that is joined from the parts of an upload.
 #[derive(Debug)]
-pub(super) struct OfParts {
+pub(super) struct MultipartMeta {
     pub(super) upload: UploadId,
     pub(super) etag: String,
     pub(super) checksum: Option<Checksum>,
@@ -62,13 +62,13 @@ pub(crate) struct SharedWriter {
     bucket: SharedBucket,
     key: ObjectKey,
     options: PutOptions,
-    parts: Option<OfParts>,
+    parts: Option<MultipartMeta>,
     object: ObjectId,
     now: UnixTime,
     bytes: u64,
     received: u64,
     buffer: Vec<u8>,
-    work: Option<Box<Work>>,
+    encryptor: Option<Box<BodyEncryptor>>,
     body: Option<mpsc::Sender<Bytes>>,
     note: Option<oneshot::Sender<String>>,
     put: JoinHandle<Result<(), SharedError>>,
@@ -114,7 +114,7 @@ async fn condition(
         (None, _) => Ok(SharedCondition::Absent),
         (Some(_), None) => Err(bucket.no_such(key)),
         (Some(etag), Some(found)) if etag == "*" || *etag == found.info.etag => {
-            Ok(SharedCondition::Is(found.version))
+            Ok(SharedCondition::Version(found.version))
         }
         (Some(_), Some(_)) => Err(ArchiveError::PreconditionFailed { condition: "If-Match" }),
     }
@@ -145,7 +145,7 @@ impl SharedBucket {
         &self,
         key: &ObjectKey,
         mut options: PutOptions,
-        parts: Option<OfParts>,
+        parts: Option<MultipartMeta>,
         now: UnixTime,
     ) -> Result<SharedWriter> {
         check_meta(&options.meta)?;
@@ -163,7 +163,7 @@ impl SharedBucket {
         let named = claim.checksum.as_ref().map(|checksum| checksum.algorithm);
         let algorithm = named.or(claim.algorithm).unwrap_or(ChecksumAlgorithm::Crc64Nvme);
         let object = ObjectId::from_random(random_bytes()?);
-        let work = Work {
+        let encryptor = BodyEncryptor {
             cipher: BodyCipher::new(&key_of(self.key(), object), object),
             digest: BodyDigest::new(Some(algorithm)),
             frame: 0,
@@ -191,7 +191,7 @@ impl SharedBucket {
             bytes,
             received: 0,
             buffer: Vec::new(),
-            work: Some(Box::new(work)),
+            encryptor: Some(Box::new(encryptor)),
             body: Some(body),
             note: Some(note),
             put,
@@ -210,7 +210,7 @@ impl SharedWriter {
             // A full buffer is handed over only when more bytes follow, so its last frame is never
             // the body's last.
             if self.buffer.len() == CHUNK_BYTES {
-                self.hand_over(false).await?;
+                self.submit_buffer(false).await?;
             }
             let now = bytes.split_to(bytes.len().min(CHUNK_BYTES - self.buffer.len()));
             self.buffer.extend_from_slice(&now);
@@ -218,24 +218,24 @@ impl SharedWriter {
         Ok(())
     }
 
-    async fn hand_over(&mut self, is_end: bool) -> Result<()> {
+    async fn submit_buffer(&mut self, is_end: bool) -> Result<()> {
         let lost = || ArchiveError::Internal { what: "a body lost its worker".to_owned() };
-        let mut work = self.work.take().ok_or_else(lost)?;
+        let mut encryptor = self.encryptor.take().ok_or_else(lost)?;
         let plain = std::mem::take(&mut self.buffer);
-        let (work, sealed, mut buffer) = if plain.len() <= INLINE_BYTES_MAX {
-            let sealed = work.take(&plain, is_end);
-            (work, sealed, plain)
+        let (encryptor, sealed, mut buffer) = if plain.len() <= INLINE_BYTES_MAX {
+            let sealed = encryptor.take(&plain, is_end);
+            (encryptor, sealed, plain)
         } else {
             let task = tokio::task::spawn_blocking(move || {
-                let sealed = work.take(&plain, is_end);
-                (work, sealed, plain)
+                let sealed = encryptor.take(&plain, is_end);
+                (encryptor, sealed, plain)
             });
             task.await.map_err(|error| ArchiveError::Internal {
                 what: format!("a body's worker died: {error}"),
             })?
         };
         buffer.clear();
-        (self.work, self.buffer) = (Some(work), buffer);
+        (self.encryptor, self.buffer) = (Some(encryptor), buffer);
         let body = self.body.as_ref().ok_or_else(lost)?;
         if sealed.is_empty() || body.send(sealed).await.is_ok() {
             return Ok(());
@@ -252,7 +252,7 @@ impl SharedWriter {
             if error == SharedError::Refused && self.options.condition.absent {
                 return ArchiveError::PreconditionFailed { condition: "If-None-Match" };
             }
-            self.bucket.told(self.key.as_str(), error)
+            self.bucket.to_archive_error(self.key.as_str(), error)
         })
     }
 
@@ -262,15 +262,15 @@ impl SharedWriter {
             let (declared, received) = (self.bytes, self.received);
             return Err(ArchiveError::IncompleteBody { declared, received });
         }
-        self.hand_over(true).await?;
+        self.submit_buffer(true).await?;
         let lost = || ArchiveError::Internal { what: "a body lost its worker".to_owned() };
-        let digests = self.work.take().ok_or_else(lost)?.digest.finish();
+        let digests = self.encryptor.take().ok_or_else(lost)?.digest.finish();
         let PutOptions { class, meta, claim, .. } = self.options.clone();
         check_claims(&claim, trailer, &digests)?;
-        let of_parts = self.parts.take();
+        let multipart_meta = self.parts.take();
         let (upload, part_count) =
-            of_parts.as_ref().map(|parts| (parts.upload, parts.count)).unzip();
-        let (etag, checksum, runs) = match of_parts {
+            multipart_meta.as_ref().map(|parts| (parts.upload, parts.count)).unzip();
+        let (etag, checksum, runs) = match multipart_meta {
             Some(parts) => (parts.etag, parts.checksum, parts.runs),
             None => (hex::encode(digests.md5), digests.checksum, None),
         };
@@ -298,7 +298,7 @@ impl SharedWriter {
             object_id: self.object,
             bytes: self.bytes,
             etag,
-            modified: whole_seconds(self.now),
+            modified: truncate_to_seconds(self.now),
             class,
             meta,
             checksum,

@@ -4,8 +4,8 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 
 use super::buckets::SharedBucket;
-use super::note::{Described, key_of};
-use super::{SharedBytes, SharedFound};
+use super::note::{SharedObject, key_of};
+use super::{SharedBytes, SharedObjectMeta};
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES};
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX, SHARED_TRIES_MAX};
 use crate::objects::names::ObjectKey;
@@ -66,13 +66,13 @@ impl SharedBucket {
             }
             Some(range @ ByteRange::From { first, last }) => {
                 let (found, source) = self.fetch(key, sealed_range(first, last)).await?;
-                let found = self.described(&found, key.as_str())?;
+                let found = self.describe(&found, key.as_str())?;
                 let part = range.resolve(found.info.bytes)?;
                 self.reader(found, source, part)
             }
             None => {
                 let (found, source) = self.fetch(key, sealed_range(0, None)).await?;
-                let found = self.described(&found, key.as_str())?;
+                let found = self.describe(&found, key.as_str())?;
                 let bytes = found.info.bytes;
                 self.reader(found, source, (0, bytes))
             }
@@ -95,7 +95,7 @@ impl SharedBucket {
     async fn get_found(
         &self,
         key: &ObjectKey,
-        wanted: impl Fn(&Described) -> Result<((u64, u64), Option<ObjectPart>)>,
+        wanted: impl Fn(&SharedObject) -> Result<((u64, u64), Option<ObjectPart>)>,
     ) -> Result<SharedReader> {
         for _ in 0..SHARED_TRIES_MAX {
             let current = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
@@ -114,15 +114,15 @@ impl SharedBucket {
         &self,
         key: &ObjectKey,
         range: std::ops::Range<u64>,
-    ) -> Result<(SharedFound, SharedBytes)> {
+    ) -> Result<(SharedObjectMeta, SharedBytes)> {
         let found = self.store().get(&self.object(key)?, range).await;
-        let found = found.map_err(|error| self.told(key.as_str(), error))?;
+        let found = found.map_err(|error| self.to_archive_error(key.as_str(), error))?;
         found.ok_or_else(|| self.no_such(key))
     }
 
     fn reader(
         &self,
-        found: Described,
+        found: SharedObject,
         source: SharedBytes,
         (first, bytes): (u64, u64),
     ) -> Result<SharedReader> {
@@ -198,7 +198,9 @@ impl SharedReader {
         while self.sealed.len() < wanted {
             match self.source.next().await {
                 Some(Ok(bytes)) => self.sealed.extend_from_slice(&bytes),
-                Some(Err(error)) => return Err(self.bucket.told(&self.info.key, error)),
+                Some(Err(error)) => {
+                    return Err(self.bucket.to_archive_error(&self.info.key, error));
+                }
                 None => {
                     let what = format!(
                         "object \"{}\" of shared bucket \"{}\" ends too early in the store",

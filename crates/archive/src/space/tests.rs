@@ -79,9 +79,9 @@ fn a_disk_that_failed_is_tried_until_it_works() {
     let (here, away) = (dir.path().join("here"), dir.path().join("away"));
     let space = Space { data: here.clone(), ..Arc::into_inner(space).unwrap() };
     space.check_disk().unwrap();
-    space.note_failure(&ArchiveError::Busy { what: "no fault of the disk".to_owned() });
+    space.record_failure(&ArchiveError::Busy { what: "no fault of the disk".to_owned() });
     space.check_disk().unwrap();
-    space.note_failure(&ArchiveError::Internal { what: "it failed".to_owned() });
+    space.record_failure(&ArchiveError::Internal { what: "it failed".to_owned() });
     let error = space.check_disk().unwrap_err();
     assert!(error.to_string().contains("probe"), "{error}");
     std::fs::create_dir(&here).unwrap();

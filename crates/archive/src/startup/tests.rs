@@ -10,24 +10,24 @@ use crate::rows::BodyRow;
 use crate::testing;
 
 /// Creates a key in the table, and returns a body row for it.
-fn body(ground: &Arc<Ground>) -> BodyRow {
+fn body(state: &Arc<ArchiveState>) -> BodyRow {
     let row = testing::body_row(LogKind::Online);
-    let (_, key_slot) = ground.keys.create(row.body_id).unwrap();
+    let (_, key_slot) = state.keys.create(row.body_id).unwrap();
     BodyRow { key_slot, ..row }
 }
 
-fn has_key(ground: &Arc<Ground>, body: &BodyRow) -> bool {
-    ground.keys.load(body.key_slot, body.body_id).is_ok()
+fn has_key(state: &Arc<ArchiveState>, body: &BodyRow) -> bool {
+    state.keys.load(body.key_slot, body.body_id).is_ok()
 }
 
 #[test]
 fn keys_of_cut_short_uploads_go_and_no_other() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
-    let (older, named) = (body(&ground), body(&ground));
-    drop(ground);
-    let ground = testing::ground(&dir);
-    let (orphan, in_object, in_part) = (body(&ground), body(&ground), body(&ground));
+    let state = testing::state(&dir);
+    let (older, named) = (body(&state), body(&state));
+    drop(state);
+    let state = testing::state(&dir);
+    let (orphan, in_object, in_part) = (body(&state), body(&state), body(&state));
     let rows = [named.clone(), in_object.clone(), in_part.clone()];
     let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
         let [named, in_object, in_part] = rows;
@@ -39,60 +39,60 @@ fn keys_of_cut_short_uploads_go_and_no_other() {
         let part = PartRow { body: in_part, md5: [0; 16], modified: testing::NOW, checksum: None };
         rows::put(tx, PARTS, rows::part_key(upload, 1), &part)
     };
-    ground.committer.commit_blocking(commit).unwrap();
-    drop(ground);
+    state.committer.commit_blocking(commit).unwrap();
+    drop(state);
 
-    let ground = testing::ground(&dir);
-    let fresh = body(&ground);
-    assert_eq!(sweep_orphan_keys(&ground).unwrap(), 1);
-    assert!(!has_key(&ground, &orphan));
+    let state = testing::state(&dir);
+    let fresh = body(&state);
+    assert_eq!(sweep_orphan_keys(&state).unwrap(), 1);
+    assert!(!has_key(&state, &orphan));
     for body in [&older, &named, &in_object, &in_part, &fresh] {
-        assert!(has_key(&ground, body));
+        assert!(has_key(&state, body));
     }
-    assert_eq!(sweep_orphan_keys(&ground).unwrap(), 0);
+    assert_eq!(sweep_orphan_keys(&state).unwrap(), 0);
 }
 
 #[test]
 fn a_catalog_from_a_backup_sweeps_no_keys() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
-    let run = ground.run;
-    drop(ground);
+    let state = testing::state(&dir);
+    let run = state.run;
+    drop(state);
     let copy = testing::dir();
     copy_folder(&dir.path().join("catalog"), &copy.path().join("catalog"));
     // Two runs pass before the backup is restored.
     let mut made = Vec::new();
     for _ in 0..2 {
-        let ground = testing::ground(&dir);
-        made.push(body(&ground));
+        let state = testing::state(&dir);
+        made.push(body(&state));
     }
     std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
     copy_folder(&copy.path().join("catalog"), &dir.path().join("catalog"));
     // With the mark the catalog would not be opened at all.
     std::fs::remove_file(dir.path().join("catalog.mark")).unwrap();
     for start in 0..3 {
-        let ground = testing::ground(&dir);
-        assert!(ground.run > run + 2, "runs are not numbered again");
-        assert_eq!(sweep_orphan_keys(&ground).unwrap(), usize::from(start > 0));
-        assert!(made.iter().all(|body| has_key(&ground, body)));
-        body(&ground);
+        let state = testing::state(&dir);
+        assert!(state.run > run + 2, "runs are not numbered again");
+        assert_eq!(sweep_orphan_keys(&state).unwrap(), usize::from(start > 0));
+        assert!(made.iter().all(|body| has_key(&state, body)));
+        body(&state);
     }
 }
 
 #[test]
 fn a_platter_that_the_catalog_does_not_know_stops_the_sweep() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
-    let orphan = body(&ground);
-    drop(ground);
-    let ground = testing::ground(&dir);
+    let state = testing::state(&dir);
+    let orphan = body(&state);
+    drop(state);
+    let state = testing::state(&dir);
     let stranger = PlatterId::from_random([7; 16]);
     let path = dir.path().join(format!("platters/{stranger}.glass"));
     std::fs::write(&path, b"a platter").unwrap();
-    assert_eq!(sweep_orphan_keys(&ground).unwrap(), 0);
-    assert!(has_key(&ground, &orphan));
+    assert_eq!(sweep_orphan_keys(&state).unwrap(), 0);
+    assert!(has_key(&state, &orphan));
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(sweep_orphan_keys(&ground).unwrap(), 1);
+    assert_eq!(sweep_orphan_keys(&state).unwrap(), 1);
 }
 
 fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
@@ -111,37 +111,37 @@ fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
 #[test]
 fn a_shredding_that_was_cut_short_is_finished() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
-    let (doomed, kept) = (body(&ground), body(&ground));
+    let state = testing::state(&dir);
+    let (doomed, kept) = (body(&state), body(&state));
     let shred = doomed.clone();
     let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
         rows::put(tx, SHREDS, shred.body_id.to_bytes().to_vec(), &shred.key_slot)
     };
-    ground.committer.commit_blocking(commit).unwrap();
-    drop(ground);
-    let ground = testing::ground(&dir);
-    finish_shreds(&ground).unwrap();
-    assert!(!has_key(&ground, &doomed) && has_key(&ground, &kept));
+    state.committer.commit_blocking(commit).unwrap();
+    drop(state);
+    let state = testing::state(&dir);
+    finish_shreds(&state).unwrap();
+    assert!(!has_key(&state, &doomed) && has_key(&state, &kept));
     let left: Vec<(Vec<u8>, u32)> =
-        rows_in(&*ground.kv, SHREDS, &KeyRange::prefix(b""), 10).unwrap();
+        rows_in(&*state.kv, SHREDS, &KeyRange::prefix(b""), 10).unwrap();
     assert!(left.is_empty());
-    finish_shreds(&ground).unwrap();
+    finish_shreds(&state).unwrap();
 }
 
 #[test]
 fn a_destruction_that_failed_is_done_without_a_restart() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
-    let doomed = body(&ground);
+    let state = testing::state(&dir);
+    let doomed = body(&state);
     let shred = doomed.clone();
     let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
         rows::put(tx, SHREDS, shred.body_id.to_bytes().to_vec(), &shred.key_slot)
     };
-    ground.committer.commit_blocking(commit).unwrap();
+    state.committer.commit_blocking(commit).unwrap();
     // A destruction in progress is left to its delete.
-    finish_failed_shreds(&ground, &mut || {}).unwrap();
-    assert!(has_key(&ground, &doomed));
-    ground.has_failed_shreds.store(true, Ordering::SeqCst);
-    finish_failed_shreds(&ground, &mut || {}).unwrap();
-    assert!(!has_key(&ground, &doomed));
+    finish_failed_shreds(&state, &mut || {}).unwrap();
+    assert!(has_key(&state, &doomed));
+    state.has_failed_shreds.store(true, Ordering::SeqCst);
+    finish_failed_shreds(&state, &mut || {}).unwrap();
+    assert!(!has_key(&state, &doomed));
 }

@@ -29,11 +29,11 @@ pub(super) async fn take(
     is_first: bool,
 ) -> Result<(), String> {
     let path = root.clone().join(FILE);
-    let ours = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
+    let own_claim = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
     match store.get(&path).await {
         Ok(found) => {
             let bytes = found.bytes().await.map_err(|error| error_text(&error))?;
-            compare(&ours, &bytes)?;
+            compare(&own_claim, &bytes)?;
             if !is_first {
                 return Ok(());
             }
@@ -43,7 +43,7 @@ pub(super) async fn take(
         Err(Error::NotFound { .. }) => return Err(not_there()),
         Err(error) => return Err(error_text(&error)),
     }
-    let bytes = serde_json::to_vec_pretty(&ours).map_err(|error| error.to_string())?;
+    let bytes = serde_json::to_vec_pretty(&own_claim).map_err(|error| error.to_string())?;
     let create = || PutOptions { mode: PutMode::Create, ..PutOptions::default() };
     match store.put_opts(&path, PutPayload::from(bytes.clone()), create()).await {
         Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
@@ -51,7 +51,7 @@ pub(super) async fn take(
     }
     // If two archives come at once, both read what one of them wrote.
     let found = store.get(&path).await.map_err(|error| error_text(&error))?;
-    compare(&ours, &found.bytes().await.map_err(|error| error_text(&error))?)?;
+    compare(&own_claim, &found.bytes().await.map_err(|error| error_text(&error))?)?;
     match store.put_opts(&path, PutPayload::from(bytes), create()).await {
         Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(()),
         Ok(_) => Err("the store does not obey `If-None-Match: *`: it wrote over a file that was \
@@ -68,13 +68,13 @@ pub(super) async fn confirm(
     archive: ArchiveId,
     tier: &str,
 ) -> Result<(), String> {
-    let ours = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
+    let own_claim = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
     let found = match store.get(&root.clone().join(FILE)).await {
         Ok(found) => found,
         Err(Error::NotFound { .. }) => return Err(not_there()),
         Err(error) => return Err(error_text(&error)),
     };
-    compare(&ours, &found.bytes().await.map_err(|error| error_text(&error))?)
+    compare(&own_claim, &found.bytes().await.map_err(|error| error_text(&error))?)
 }
 
 /// Returns the error when the file of a claimed tier is missing.
@@ -85,15 +85,15 @@ pub(super) fn not_there() -> String {
     )
 }
 
-fn compare(ours: &Claim, bytes: &[u8]) -> Result<(), String> {
+fn compare(own_claim: &Claim, bytes: &[u8]) -> Result<(), String> {
     let found: Claim = serde_json::from_slice(bytes)
         .map_err(|error| format!("{FILE} is damaged, and says whose tier it is: {error}"))?;
-    if found == *ours {
+    if found == *own_claim {
         return Ok(());
     }
     Err(format!(
         "it is tier \"{}\" of archive {} (format {}), not tier \"{}\" of this one, {}",
-        found.tier, found.archive, found.format, ours.tier, ours.archive
+        found.tier, found.archive, found.format, own_claim.tier, own_claim.archive
     ))
 }
 

@@ -9,8 +9,8 @@ use futures::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{Attributes, Error, Extensions, ObjectStoreExt as _};
 
-use super::moves::note_taken;
-use super::parcel::Parcel;
+use super::moves::claim_tier;
+use super::upload_source::UploadSource;
 use super::{ObjectTier, Tiers};
 use crate::config::ArchiveConfig;
 use crate::{ArchiveError, Result};
@@ -60,9 +60,9 @@ impl std::fmt::Debug for FarTier {
 }
 
 /// A platter to put.
-struct Platter<'a>(ReadPlatter<'a>);
+struct PlatterUpload<'a>(ReadPlatter<'a>);
 
-impl Parcel for Platter<'_> {
+impl UploadSource for PlatterUpload<'_> {
     fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<()> {
         Ok((self.0)(at, buffer)?)
     }
@@ -84,7 +84,7 @@ fn path(root: &Path, platter: PlatterId) -> Path {
 impl FarTier {
     /// Waits for the store, and names the library that did not answer. Local failures are returned
     /// as they are.
-    fn ask<T>(&self, work: impl Future<Output = Result<T>>) -> PlattersResult<T> {
+    fn block_on<T>(&self, work: impl Future<Output = Result<T>>) -> PlattersResult<T> {
         self.tier.wait(work).map_err(|error| {
             if let ArchiveError::TierUnavailable { what, .. } = error {
                 return self.refused(what);
@@ -107,23 +107,23 @@ impl FarLibrary for FarTier {
         let Some((kv, committer)) = &self.catalog else {
             return Err(self.refused("there is no catalog to say what is in it".to_owned()));
         };
-        self.ask(async {
-            note_taken((kv, committer), &self.tier).await?;
+        self.block_on(async {
+            claim_tier((kv, committer), &self.tier).await?;
             self.tier.confirm().await?;
             let (_, root) = self.tier.store().await?;
             let labels = (Attributes::default(), Extensions::default());
-            let parcel = &mut Platter(read);
-            self.tier.put_parcel(&path(root, platter), bytes, labels, parcel).await
+            let upload_source = &mut PlatterUpload(read);
+            self.tier.put_source(&path(root, platter), bytes, labels, upload_source).await
         })
     }
 
     fn bytes(&self, platter: PlatterId) -> PlattersResult<Option<u64>> {
-        self.ask(async {
+        self.block_on(async {
             let (store, root) = self.tier.store().await?;
             match store.head(&path(root, platter)).await {
                 Ok(found) => Ok(Some(found.size)),
                 // If a claimed tier's disk is not mounted, nothing is known about it.
-                Err(Error::NotFound { .. }) if self.tier.was_taken() => {
+                Err(Error::NotFound { .. }) if self.tier.was_claimed() => {
                     self.tier.confirm().await.map(|()| None)
                 }
                 Err(Error::NotFound { .. }) => Ok(None),
@@ -133,7 +133,7 @@ impl FarLibrary for FarTier {
     }
 
     fn read_at(&self, platter: PlatterId, offset: u64, buffer: &mut [u8]) -> PlattersResult<()> {
-        self.ask(async {
+        self.block_on(async {
             let (store, root) = self.tier.store().await?;
             let range = offset..offset + buffer.len() as u64;
             let found = store.get_range(&path(root, platter), range).await;
@@ -147,7 +147,7 @@ impl FarLibrary for FarTier {
     }
 
     fn platters(&self) -> PlattersResult<Vec<PlatterId>> {
-        self.ask(async {
+        self.block_on(async {
             self.tier.confirm().await?;
             let (store, root) = self.tier.store().await?;
             let folder = folder(root);

@@ -13,46 +13,46 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{Committer, FjallStore, KeyValue as _, ReadView as _, Transaction};
-use fulgurite_units::{ByteCount, ErrorKind, Kin};
+use fulgurite_units::{AffinityGroup, ByteCount, ErrorKind};
 use futures::StreamExt as _;
 
-use super::objects::Cargo;
+use super::objects::OutgoingBody;
 use super::runs;
 use super::{EntryFile, ObjectTier};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
 use crate::bodies::log::LogReader;
-use crate::ground::Ground;
 use crate::limits::TIER_BATCH;
 use crate::objects::classes::TierName;
 use crate::objects::commit::{Retired, account, object_of, rows_in};
 use crate::rows::{self, BODIES, BodyRow, COPIES, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
+use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
 /// Processes the moves and removals of a tier.
 #[derive(Debug)]
 pub(crate) struct Mover {
-    ground: Arc<Ground>,
+    state: Arc<ArchiveState>,
     tier: Arc<ObjectTier>,
     /// A move was due, and bodies still wait.
     is_moving: bool,
     /// This run is recorded in the tier, or the tier is an older copy.
-    is_counted: bool,
+    is_run_recorded: bool,
 }
 
 /// A body that waits to be moved.
 struct Waiting {
     sequence: u64,
-    cargo: Result<Option<Cargo>>,
+    outgoing_body: Result<Option<OutgoingBody>>,
 }
 
 impl Mover {
-    pub(crate) fn new(ground: &Arc<Ground>, tier: &Arc<ObjectTier>) -> Self {
+    pub(crate) fn new(state: &Arc<ArchiveState>, tier: &Arc<ObjectTier>) -> Self {
         Self {
-            ground: Arc::clone(ground),
+            state: Arc::clone(state),
             tier: Arc::clone(tier),
             is_moving: false,
-            is_counted: false,
+            is_run_recorded: false,
         }
     }
 
@@ -61,62 +61,62 @@ impl Mover {
     }
 
     /// Notifies tasks that wait for moves that the queue was processed.
-    pub(crate) fn tell_looked(&self) {
-        self.ground.moves_looked.notify_waiters();
+    pub(crate) fn notify_polled(&self) {
+        self.state.moves_polled.notify_waiters();
     }
 
-    /// Processes the first waiting bodies; calls `begins` with what it does. `false` when nothing
+    /// Processes the first waiting bodies; calls `on_begin` with what it does. `false` when nothing
     /// that waits can be done now.
-    pub(crate) fn work(&mut self, begins: &dyn Fn(&'static str)) -> Result<bool> {
-        self.ground.check_stopping()?;
+    pub(crate) fn work(&mut self, on_begin: &dyn Fn(&'static str)) -> Result<bool> {
+        self.state.check_stopping()?;
         let tier = Arc::clone(&self.tier);
-        tier.wait(note_taken((&self.ground.kv, &self.ground.committer), &tier))?;
-        if !self.is_counted && !tier.counts_itself() {
-            tier.wait(runs::count(&self.ground, &tier))?;
-            self.is_counted = true;
+        tier.wait(claim_tier((&self.state.kv, &self.state.committer), &tier))?;
+        if !self.is_run_recorded && !tier.detects_older() {
+            tier.wait(runs::count(&self.state, &tier))?;
+            self.is_run_recorded = true;
         }
-        let moved = self.is_time()? && self.move_some(&tier, begins)?;
+        let moved = self.is_move_due()? && self.move_batch(&tier, on_begin)?;
         self.is_moving = moved;
-        let removed = self.remove_some(&tier, begins)?;
+        let removed = self.remove_batch(&tier, on_begin)?;
         Ok(moved || removed)
     }
 
     /// Whether waiting bodies are to be moved now.
-    fn is_time(&self) -> Result<bool> {
-        if self.is_moving || self.tier.was_urged() {
+    fn is_move_due(&self) -> Result<bool> {
+        if self.is_moving || self.tier.take_move_request() {
             return Ok(true);
         }
-        let view = self.ground.kv.snapshot();
+        let view = self.state.kv.snapshot();
         let first: Vec<(Vec<u8>, QueueRow)> =
-            rows_in(&*view, MOVES, &rows::moves_of(self.tier.name()), 1)?;
+            rows_in(&*view, MOVES, &rows::moves_range(self.tier.name()), 1)?;
         let Some((_, first)) = first.first() else { return Ok(false) };
         let waiting = ByteCount::new(rows::totals(&*view)?.moving_bytes);
-        Ok(self.tier.when().is_due(self.ground.now(), first.arrived, waiting))
+        Ok(self.tier.move_policy().is_due(self.state.now(), first.arrived, waiting))
     }
 
     /// Moves the first bodies that wait for a tier; `false` when there are none.
-    fn move_some(&self, tier: &Arc<ObjectTier>, begins: &dyn Fn(&'static str)) -> Result<bool> {
-        let view = self.ground.kv.snapshot();
-        let range = rows::moves_of(tier.name());
+    fn move_batch(&self, tier: &Arc<ObjectTier>, on_begin: &dyn Fn(&'static str)) -> Result<bool> {
+        let view = self.state.kv.snapshot();
+        let range = rows::moves_range(tier.name());
         let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*view, MOVES, &range, TIER_BATCH)?;
         drop(view);
         if found.is_empty() {
             return Ok(false);
         }
-        begins("moving bodies there");
+        on_begin("moving bodies there");
         let mut waiting = Vec::with_capacity(found.len());
         for (key, queue) in found {
             let sequence = rows::parse_move_key(&key)?;
-            let cargo = match self.load(&queue) {
+            let outgoing_body = match self.load(&queue) {
                 Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
-                cargo => cargo,
+                outgoing_body => outgoing_body,
             };
-            waiting.push(Waiting { sequence, cargo });
+            waiting.push(Waiting { sequence, outgoing_body });
         }
         tier.wait(tier.confirm())?;
         let puts = futures::stream::iter(waiting).map(|body| async move {
-            let put = match body.cargo {
-                Ok(Some(cargo)) => tier.move_in(cargo).await.map(|()| true),
+            let put = match body.outgoing_body {
+                Ok(Some(outgoing_body)) => tier.move_in(outgoing_body).await.map(|()| true),
                 Ok(None) => Ok(false),
                 Err(error) => Err(error),
             };
@@ -125,25 +125,25 @@ impl Mover {
         let put: Vec<_> = tier.wait(puts.buffer_unordered(tier.bodies_at_once()).collect());
         // If a disk was unmounted meanwhile, its empty mount point accepted all of them.
         tier.wait(tier.confirm())?;
-        self.ground.fail.pass("move-written");
+        self.state.fail.pass("move-written");
         self.commit(tier, put)?;
         Ok(true)
     }
 
     /// Opens a waiting body, pinned in its log; `None` if it was deleted meanwhile.
-    fn load(&self, queue: &QueueRow) -> Result<Option<Cargo>> {
-        let view = self.ground.kv.snapshot();
+    fn load(&self, queue: &QueueRow) -> Result<Option<OutgoingBody>> {
+        let view = self.state.kv.snapshot();
         let Some(object) = object_of(&*view, queue)? else { return Ok(None) };
         let key = rows::body_key(queue.object_id, queue.index);
         let Some(body) = rows::get::<BodyRow>(&*view, BODIES, &key)? else { return Ok(None) };
         let Some((kind, extents)) = body.log.clone() else { return Ok(None) };
-        let reader = self.ground.log(kind).reader(extents);
+        let reader = self.state.log(kind).reader(extents);
         // A delete removes the row first and may have freed the bytes before they were pinned.
-        if self.ground.kv.get(BODIES, &key)?.is_none() {
+        if self.state.kv.get(BODIES, &key)?.is_none() {
             return Ok(None);
         }
         let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
-        cargo(&self.ground, &entry, &body, reader).map(Some)
+        outgoing_body(&self.state, &entry, &body, reader).map(Some)
     }
 
     /// Records the outcome of each body in its rows.
@@ -156,8 +156,8 @@ impl Mover {
                 Ok(is_there) => is_there,
                 Err(ArchiveError::Corrupt { what }) => {
                     tracing::error!(what, "a body is set aside, and stays staged");
-                    let aside = move |tx: &mut Transaction<'_>| set_aside(tx, &name, sequence);
-                    self.ground.committer.commit_blocking(aside)?;
+                    let aside = move |tx: &mut Transaction<'_>| quarantine(tx, &name, sequence);
+                    self.state.committer.commit_blocking(aside)?;
                     continue;
                 }
                 Err(error) => {
@@ -167,13 +167,13 @@ impl Mover {
             };
             let settle = move |tx: &mut Transaction<'_>| settle(tx, &name, sequence, is_there);
             // All are submitted before the first result is awaited, so that they share syncs.
-            tickets.push(self.ground.committer.submit_blocking(settle));
+            tickets.push(self.state.committer.submit_blocking(settle));
         }
         for ticket in tickets {
             let committed: Result<Retired> = ticket.wait();
-            self.ground.fail.pass("move-committed");
+            self.state.fail.pass("move-committed");
             match committed {
-                Ok(retired) => self.ground.free(&retired.extents),
+                Ok(retired) => self.state.free(&retired.extents),
                 Err(error) => outcome = Err(error),
             }
         }
@@ -181,30 +181,34 @@ impl Mover {
     }
 
     /// Removes the first bodies that nothing names any more; `false` when none can be removed now.
-    fn remove_some(&self, tier: &Arc<ObjectTier>, begins: &dyn Fn(&'static str)) -> Result<bool> {
-        let range = rows::removals_of(tier.name());
+    fn remove_batch(
+        &self,
+        tier: &Arc<ObjectTier>,
+        on_begin: &dyn Fn(&'static str),
+    ) -> Result<bool> {
+        let range = rows::removals_range(tier.name());
         let found: Vec<(Vec<u8>, u32)> =
-            rows_in(&*self.ground.kv.snapshot(), REMOVALS, &range, TIER_BATCH)?;
+            rows_in(&*self.state.kv.snapshot(), REMOVALS, &range, TIER_BATCH)?;
         if found.is_empty() {
             return Ok(false);
         }
-        begins("removing what nothing names any more");
+        on_begin("removing what nothing names any more");
         tier.wait(tier.confirm())?;
         let mut done = Vec::new();
         for (key, _) in found {
             let body = rows::parse_removal_key(&key)?;
-            let is_named = || Ok(self.ground.kv.get(REMOVALS, &key)?.is_some());
+            let is_named = || Ok(self.state.kv.get(REMOVALS, &key)?.is_some());
             if tier.wait(tier.remove(body, is_named))? {
                 done.push((key, body));
             }
-            self.ground.fail.pass("move-removed");
+            self.state.fail.pass("move-removed");
         }
         // A missing body counts as removed, but not in the empty mount point of a disk that was
         // unmounted meanwhile.
         tier.wait(tier.confirm())?;
         let any = !done.is_empty();
         let tier = Arc::clone(tier);
-        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.state.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (key, body) in done {
                 // A task that copies it again has named it again.
                 if !tier.is_pinned(body) {
@@ -218,39 +222,39 @@ impl Mover {
 }
 
 /// Returns a body with its sealed entry, ready for a tier. Its bytes are pinned in their log.
-pub(super) fn cargo(
-    ground: &Ground,
+pub(super) fn outgoing_body(
+    state: &ArchiveState,
     entry: &Entry,
     body: &BodyRow,
     reader: LogReader,
-) -> Result<Cargo> {
-    let secret = ground.keys.load(body.key_slot, body.body_id).map_err(|error| {
+) -> Result<OutgoingBody> {
+    let secret = state.keys.load(body.key_slot, body.body_id).map_err(|error| {
         // Any other error may be temporary: the key may be readable later.
         let ArchiveError::Corrupt { what } = error else { return error };
         ArchiveError::Corrupt { what: format!("key of staged body {}: {what}", body.body_id) }
     })?;
     let file = EntryFile {
-        archive: ground.archive,
+        archive: state.archive,
         body: body.body_id,
         bytes: cipher_bytes(body.bytes),
         digest: body.digest,
-        sealed: entry.record(&secret, body.body_id, ground.now())?.sealed,
+        sealed: entry.record(&secret, body.body_id, state.now())?.sealed,
     };
-    let kin = Kin::of_key(entry.name.bucket.as_str(), entry.name.key.as_str());
-    Ok(Cargo { reader, file, kin })
+    let affinity = AffinityGroup::of_key(entry.name.bucket.as_str(), entry.name.key.as_str());
+    Ok(OutgoingBody { reader, file, affinity })
 }
 
 /// Claims a tier for this archive, and records that in the catalog before anything is stored in it.
-pub(super) async fn note_taken(
+pub(super) async fn claim_tier(
     (kv, committer): (&FjallStore, &Committer),
     tier: &ObjectTier,
 ) -> Result<()> {
     tier.claim().await?;
-    if rows::is_tier_taken(kv, tier.name())? {
+    if rows::is_tier_claimed(kv, tier.name())? {
         return Ok(());
     }
     let name = tier.name().clone();
-    let note = move |tx: &mut Transaction<'_>| rows::note_tier_taken(tx, &name);
+    let note = move |tx: &mut Transaction<'_>| rows::record_tier_claim(tx, &name);
     committer.commit(note).await
 }
 
@@ -275,16 +279,16 @@ fn settle(
     let body_key = rows::body_key(queue.object_id, queue.index);
     let found = (object_of(tx, &queue)?, rows::get::<BodyRow>(tx, BODIES, &body_key)?);
     let (Some(mut object), Some(mut body)) = found else { return Ok(retired) };
-    if let Some((kind, extents)) = body.leave_log() {
+    if let Some((kind, extents)) = body.detach_log() {
         account(tx, kind, &extents, false)?;
         retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
-        leave_copies(tx, &body)?;
+        schedule_copy_removal(tx, &body)?;
     }
     body.queued = None;
     rows::put(tx, BODIES, body_key, &body)?;
     object.bodies_staged -= 1;
     rows::put(tx, OBJECTS, rows::object_key_of(&queue.name), &object)?;
-    leave_moves(tx, tier, sequence)?;
+    dequeue_move(tx, tier, sequence)?;
     if object.bodies_staged == 0 {
         rows::with_totals(tx, |totals| {
             totals.objects_staged -= 1;
@@ -296,15 +300,15 @@ fn settle(
 
 /// Sets aside a body whose staged bytes are damaged: it waits for an operator, and for the next
 /// start.
-fn set_aside(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
+fn quarantine(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
     let key = rows::move_key(tier, sequence);
     let Some(queue) = rows::get::<QueueRow>(tx, MOVES, &key)? else { return Ok(()) };
     rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
-    leave_moves(tx, tier, sequence)
+    dequeue_move(tx, tier, sequence)
 }
 
 /// Removes a body from those that wait for a tier, or from those set aside.
-pub(crate) fn leave_moves(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
+pub(crate) fn dequeue_move(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
     let key = rows::move_key(tier, sequence);
     match rows::get::<QueueRow>(tx, MOVES, &key)? {
         Some(queue) => {
@@ -328,7 +332,7 @@ pub(crate) fn enqueue(
 
 /// Schedules the removal of the copy with which a body was acknowledged, because it is not staged
 /// any more.
-pub(crate) fn leave_copies(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<()> {
+pub(crate) fn schedule_copy_removal(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<()> {
     let key = rows::copy_key(body.body_id);
     let Some(tier) = rows::get::<TierName>(tx, COPIES, &key)? else { return Ok(()) };
     tx.delete(COPIES, key)?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use fulgurite_platters::cipher_crc;
 use fulgurite_restore::Capacity;
-use fulgurite_units::{ArchiveId, Kin, ObjectId, ReadBack};
+use fulgurite_units::{AffinityGroup, ArchiveId, ObjectId, ReadBack};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
@@ -17,27 +17,27 @@ use object_store::{
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
-use super::parcel::Parcel;
 use super::store::Address;
-use super::{EntryFile, MoveWhen, TierOptions, claim, store};
+use super::upload_source::UploadSource;
+use super::{EntryFile, MovePolicy, TierOptions, claim, store};
 use crate::bodies::log::LogReader;
 use crate::limits::{
-    TIER_BODIES_AT_ONCE, TIER_BRING_BYTES, TIER_BROUGHT_MAX, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES,
-    TIER_PARTS_AT_ONCE, TIER_RESTORES_AT_ONCE,
+    TIER_BODIES_AT_ONCE, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE,
+    TIER_RESTORES_AT_ONCE, TIER_UPLOAD_BYTES, TIER_UPLOADED_MAX,
 };
 use crate::objects::classes::TierName;
 use crate::{ArchiveError, Result};
 
 /// Why a tier does not serve a request.
-pub(super) struct Refusal(String);
+pub(super) struct TierFailure(String);
 
-impl From<String> for Refusal {
+impl From<String> for TierFailure {
     fn from(what: String) -> Self {
         Self(what)
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for TierFailure {
     fn from(error: Error) -> Self {
         Self(error_text(&error))
     }
@@ -48,17 +48,17 @@ pub(super) fn error_text(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+        let message = cause.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
         source = cause.source();
     }
     text
 }
 
-/// Unit of `bringing`, in bytes.
-const BRING_UNIT_BYTES: u64 = 4096;
+/// Unit of `upload_memory`, in bytes.
+const UPLOAD_UNIT_BYTES: u64 = 4096;
 
 /// A folder or a bucket with bodies in it.
 #[derive(Debug)]
@@ -68,37 +68,37 @@ pub(crate) struct ObjectTier {
     archive: ArchiveId,
     runtime: Handle,
     /// Whether the tier belonged to this archive before: then it is not created again.
-    was_taken: AtomicBool,
+    was_claimed: AtomicBool,
     store: OnceCell<(Arc<dyn ObjectStore>, Path)>,
     claimed: OnceCell<()>,
     /// Number of current readers and writers of each body; pinned bodies are not removed.
     pinned: Mutex<BTreeMap<ObjectId, usize>>,
     /// Memory for bodies that puts wait for, in units.
-    bringing: Semaphore,
+    upload_memory: Semaphore,
     /// Held while a body is removed.
     removing: tokio::sync::Mutex<()>,
     /// Bodies whose puts this run acknowledged here: they are read back, but not uploaded again.
-    brought: Mutex<BTreeSet<ObjectId>>,
-    when: MoveWhen,
+    uploaded: Mutex<BTreeSet<ObjectId>>,
+    move_policy: MovePolicy,
     with_entries: bool,
     restores_at_once: usize,
     bodies_at_once: usize,
-    /// Set to move waiting bodies now, whatever `when` says.
-    is_urged: AtomicBool,
+    /// Set to move waiting bodies now, whatever `move_policy` says.
+    is_move_requested: AtomicBool,
     /// Whether its store itself detects older copies.
-    counts_itself: bool,
+    detects_older: bool,
     /// Whether it is an older copy.
     is_older: AtomicBool,
 }
 
 /// A body of the log to be written to a tier.
 #[derive(Debug)]
-pub(super) struct Cargo {
+pub(super) struct OutgoingBody {
     pub(super) reader: LogReader,
     pub(super) file: EntryFile,
     /// Affinity group: what it is likely to be read together with, for a tier whose disks spin
     /// down.
-    pub(super) kin: Kin,
+    pub(super) affinity: AffinityGroup,
 }
 
 /// Keeps a body in its tier while it is read or written.
@@ -115,7 +115,7 @@ struct StagedBody<'a> {
     crc: crc_fast::Digest,
 }
 
-impl Parcel for StagedBody<'_> {
+impl UploadSource for StagedBody<'_> {
     fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<()> {
         self.reader.read_at(at, buffer)?;
         self.crc.update(buffer);
@@ -148,7 +148,7 @@ impl ObjectTier {
     pub(super) fn open(
         name: &TierName,
         options: &TierOptions,
-        (archive, was_taken): (ArchiveId, bool),
+        (archive, was_claimed): (ArchiveId, bool),
         runtime: &Handle,
     ) -> Result<Self> {
         Ok(Self {
@@ -156,25 +156,25 @@ impl ObjectTier {
             address: store::address(name, options)?,
             archive,
             runtime: runtime.clone(),
-            was_taken: AtomicBool::new(was_taken),
+            was_claimed: AtomicBool::new(was_claimed),
             store: OnceCell::new(),
             claimed: OnceCell::new(),
             pinned: Mutex::default(),
             removing: tokio::sync::Mutex::default(),
-            bringing: Semaphore::new((TIER_BRING_BYTES / BRING_UNIT_BYTES) as usize),
-            brought: Mutex::default(),
-            when: options.when.clone(),
+            upload_memory: Semaphore::new((TIER_UPLOAD_BYTES / UPLOAD_UNIT_BYTES) as usize),
+            uploaded: Mutex::default(),
+            move_policy: options.move_policy.clone(),
             with_entries: options.with_entries,
             restores_at_once: match options.restores_at_once {
                 0 => TIER_RESTORES_AT_ONCE,
-                told => told,
+                stated => stated,
             },
             bodies_at_once: match options.bodies_at_once {
                 0 => TIER_BODIES_AT_ONCE,
-                told => told,
+                stated => stated,
             },
-            is_urged: AtomicBool::new(false),
-            counts_itself: options.store.is_some(),
+            is_move_requested: AtomicBool::new(false),
+            detects_older: options.store.is_some(),
             is_older: AtomicBool::new(false),
         })
     }
@@ -183,8 +183,8 @@ impl ObjectTier {
         &self.name
     }
 
-    pub(super) const fn when(&self) -> &MoveWhen {
-        &self.when
+    pub(super) const fn move_policy(&self) -> &MovePolicy {
+        &self.move_policy
     }
 
     /// Bodies written to it at a time.
@@ -194,12 +194,12 @@ impl ObjectTier {
 
     /// Returns what restores may have in flight from it.
     pub(crate) const fn capacity(&self) -> Capacity {
-        Capacity::of_queue(self.restores_at_once)
+        Capacity::for_queue(self.restores_at_once)
     }
 
     /// Whether its store itself detects older copies.
-    pub(super) const fn counts_itself(&self) -> bool {
-        self.counts_itself
+    pub(super) const fn detects_older(&self) -> bool {
+        self.detects_older
     }
 
     /// Whether it is an older copy, which lacks bodies that were written since.
@@ -213,13 +213,13 @@ impl ObjectTier {
     }
 
     /// Makes the mover write all waiting bodies now, as if they were due.
-    pub(crate) fn urge(&self) {
-        self.is_urged.store(true, Ordering::SeqCst);
+    pub(crate) fn request_move(&self) {
+        self.is_move_requested.store(true, Ordering::SeqCst);
     }
 
-    /// Returns whether `urge` was called since the last call.
-    pub(super) fn was_urged(&self) -> bool {
-        self.is_urged.swap(false, Ordering::SeqCst)
+    /// Returns whether `request_move` was called since the last call.
+    pub(super) fn take_move_request(&self) -> bool {
+        self.is_move_requested.swap(false, Ordering::SeqCst)
     }
 
     /// Whether bodies carry their entries.
@@ -251,21 +251,21 @@ impl ObjectTier {
     }
 
     /// Pins a body that may have been written before; waits while a body is being removed.
-    pub(super) async fn pin_again(self: &Arc<Self>, body: ObjectId) -> Pin {
+    pub(super) async fn pin_existing(self: &Arc<Self>, body: ObjectId) -> Pin {
         let _no_removal = self.removing.lock().await;
         self.pin(body)
     }
 
-    fn brought(&self) -> std::sync::MutexGuard<'_, BTreeSet<ObjectId>> {
-        self.brought.lock().unwrap_or_else(PoisonError::into_inner)
+    fn uploaded(&self) -> std::sync::MutexGuard<'_, BTreeSet<ObjectId>> {
+        self.uploaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that the put of a body was acknowledged here, so that it is not uploaded again.
-    pub(super) fn note_brought(&self, body: ObjectId) {
-        let mut brought = self.brought();
+    pub(super) fn record_uploaded(&self, body: ObjectId) {
+        let mut uploaded = self.uploaded();
         // A body that does not fit in the set is uploaded twice.
-        if brought.len() < TIER_BROUGHT_MAX {
-            brought.insert(body);
+        if uploaded.len() < TIER_UPLOADED_MAX {
+            uploaded.insert(body);
         }
     }
 
@@ -277,7 +277,7 @@ impl ObjectTier {
                     Ok::<_, ArchiveError>((Arc::clone(store), root.clone()))
                 }
                 Address::Directory(path) => {
-                    let may_create = !self.was_taken();
+                    let may_create = !self.was_claimed();
                     let store = store::directory(path, may_create);
                     Ok((store.map_err(|what| self.unavailable(what))?, Path::default()))
                 }
@@ -287,7 +287,7 @@ impl ObjectTier {
         Ok((&**store, root))
     }
 
-    pub(super) fn unavailable(&self, what: impl Into<Refusal>) -> ArchiveError {
+    pub(super) fn unavailable(&self, what: impl Into<TierFailure>) -> ArchiveError {
         ArchiveError::TierUnavailable { tier: self.name.to_string(), what: what.into().0 }
     }
 
@@ -311,8 +311,8 @@ impl ObjectTier {
     }
 
     /// Whether the tier belonged to this archive before.
-    pub(super) fn was_taken(&self) -> bool {
-        self.was_taken.load(Ordering::SeqCst)
+    pub(super) fn was_claimed(&self) -> bool {
+        self.was_claimed.load(Ordering::SeqCst)
     }
 
     /// Whether it can become an empty mount point at any moment.
@@ -325,9 +325,9 @@ impl ObjectTier {
     pub(super) async fn claim(&self) -> Result<()> {
         let take = || async {
             let (store, root) = self.store().await?;
-            let is_first = !self.was_taken();
+            let is_first = !self.was_claimed();
             let (archive, name) = (self.archive, self.name.as_str());
-            let owner = self.owner_by_bodies().await?;
+            let owner = self.owner_from_bodies().await?;
             if let Some(other) = owner.filter(|owner| *owner != archive) {
                 let what = format!("its bodies are of archive {other}, not of this one, {archive}");
                 return Err(self.unavailable(what));
@@ -335,7 +335,7 @@ impl ObjectTier {
             let is_free = is_first || owner.is_some();
             let taken = claim::take(store, root, archive, name, is_free).await;
             taken.map_err(|what| self.unavailable(what))?;
-            self.was_taken.store(true, Ordering::SeqCst);
+            self.was_claimed.store(true, Ordering::SeqCst);
             Ok(())
         };
         self.claimed.get_or_try_init(take).await.copied()
@@ -350,28 +350,28 @@ impl ObjectTier {
 
     /// Writes a body and its entry without reading them back. In parallel, because a put that is
     /// not acknowledged need not be complete.
-    pub(super) async fn bring(&self, cargo: Cargo) -> Result<()> {
-        let Cargo { reader, file, kin } = cargo;
+    pub(super) async fn upload(&self, outgoing_body: OutgoingBody) -> Result<()> {
+        let OutgoingBody { reader, file, affinity } = outgoing_body;
         let _room = self.room(file.bytes).await;
         let entry = Bytes::from(file.encode());
-        let put_entry = self.put_entry(&file, entry, kin);
-        tokio::try_join!(self.put_body(reader, &file, kin), put_entry).map(drop)
+        let put_entry = self.put_entry(&file, entry, affinity);
+        tokio::try_join!(self.put_body(reader, &file, affinity), put_entry).map(drop)
     }
 
     /// Waits for the memory that a body needs while it is written.
     async fn room(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
         let most = ((TIER_PARTS_AT_ONCE + 1) * TIER_PART_BYTES) as u64;
-        let units = bytes.min(most).div_ceil(BRING_UNIT_BYTES);
+        let units = bytes.min(most).div_ceil(UPLOAD_UNIT_BYTES);
         // Nobody closes the semaphore.
-        self.bringing.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await.ok()
+        self.upload_memory.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await.ok()
     }
 
     /// Ensures that a body and its entry are in the tier, and reads them back.
-    pub(super) async fn move_in(&self, cargo: Cargo) -> Result<()> {
-        let body = cargo.file.body;
-        if self.brought().contains(&body) {
-            let read = self.verify(body, cargo.file.bytes, cargo.file.digest).await;
-            self.brought().remove(&body);
+    pub(super) async fn move_in(&self, outgoing_body: OutgoingBody) -> Result<()> {
+        let body = outgoing_body.file.body;
+        if self.uploaded().contains(&body) {
+            let read = self.verify(body, outgoing_body.file.bytes, outgoing_body.file.digest).await;
+            self.uploaded().remove(&body);
             match read {
                 Err(ArchiveError::Corrupt { what }) => {
                     tracing::warn!(
@@ -382,31 +382,41 @@ impl ObjectTier {
                 read => return read,
             }
         }
-        self.put(cargo).await
+        self.put(outgoing_body).await
     }
 
     /// Writes a body and its entry and reads both back. Idempotent after a crash.
-    async fn put(&self, cargo: Cargo) -> Result<()> {
-        let Cargo { reader, file, kin } = cargo;
-        self.put_body(reader, &file, kin).await?;
+    async fn put(&self, outgoing_body: OutgoingBody) -> Result<()> {
+        let OutgoingBody { reader, file, affinity } = outgoing_body;
+        self.put_body(reader, &file, affinity).await?;
         let entry = Bytes::from(file.encode());
-        self.put_entry(&file, entry.clone(), kin).await?;
+        self.put_entry(&file, entry.clone(), affinity).await?;
         self.check(&file, &entry).await
     }
 
-    async fn put_entry(&self, file: &EntryFile, entry: Bytes, kin: Kin) -> Result<()> {
+    async fn put_entry(
+        &self,
+        file: &EntryFile,
+        entry: Bytes,
+        affinity: AffinityGroup,
+    ) -> Result<()> {
         let (store, root) = self.store().await?;
-        let options = PutOptions { extensions: extensions(kin), ..PutOptions::default() };
+        let options = PutOptions { extensions: extensions(affinity), ..PutOptions::default() };
         let payload = PutPayload::from(entry);
         let put = store.put_opts(&entry_path(root, file.body), payload, options).await;
         put.map(drop).map_err(|error| self.unavailable(error))
     }
 
-    async fn put_body(&self, reader: LogReader, file: &EntryFile, kin: Kin) -> Result<()> {
+    async fn put_body(
+        &self,
+        reader: LogReader,
+        file: &EntryFile,
+        affinity: AffinityGroup,
+    ) -> Result<()> {
         let (_, root) = self.store().await?;
         let mut body = StagedBody { reader, file, crc: cipher_crc() };
-        let labels = (self.attributes(file), extensions(kin));
-        self.put_parcel(&body_path(root, file.body), file.bytes, labels, &mut body).await
+        let labels = (self.attributes(file), extensions(affinity));
+        self.put_source(&body_path(root, file.body), file.bytes, labels, &mut body).await
     }
 
     /// Reads back what was written: the log's copy is freed on this evidence.
@@ -435,14 +445,14 @@ impl ObjectTier {
         let path = entry_path(root, body);
         let found = async { store.get_opts(&path, read_back()).await?.bytes().await };
         let entry = match found.await {
-            Ok(found) => EntryFile::decode(&found).map_err(|why| self.other(&path, &why))?,
-            Err(error) => match self.carried(&body_path(root, body)).await? {
+            Ok(found) => EntryFile::decode(&found).map_err(|reason| self.other(&path, &reason))?,
+            Err(error) => match self.entry_attribute(&body_path(root, body)).await? {
                 Some(entry) if matches!(error, Error::NotFound { .. }) => entry,
                 _ => return Err(self.lost(&path, 0, error).await),
             },
         };
-        let told = (entry.archive, entry.body, entry.bytes, entry.digest);
-        if told != (self.archive, body, bytes, digest) {
+        let stated = (entry.archive, entry.body, entry.bytes, entry.digest);
+        if stated != (self.archive, body, bytes, digest) {
             return Err(self.other(&path, "is of another body"));
         }
         let path = body_path(root, body);
@@ -484,7 +494,7 @@ impl ObjectTier {
         if !is_named()? {
             return Ok(true);
         }
-        self.brought().remove(&body);
+        self.uploaded().remove(&body);
         // The entry first: a body without an entry is named by nothing.
         let (store, root) = self.store().await?;
         for path in [entry_path(root, body), body_path(root, body)] {
@@ -497,11 +507,11 @@ impl ObjectTier {
     }
 
     /// Returns everything in the tier, for a recovery; for an unreadable entry the reason.
-    pub(crate) fn contents(&self) -> Result<Vec<Result<InTier, String>>> {
+    pub(crate) fn contents(&self) -> Result<Vec<Result<TierBody, String>>> {
         self.wait(async {
             // The empty mount point of an unmounted disk would look like an empty tier.
             if let Err(error) = self.confirm().await
-                && self.owner_by_bodies().await? != Some(self.archive)
+                && self.owner_from_bodies().await? != Some(self.archive)
             {
                 return Err(error);
             }
@@ -516,14 +526,15 @@ impl ObjectTier {
                 }
             }
             let bytes = &bytes;
-            let mut alone = Vec::new();
+            let mut without_entry = Vec::new();
             if self.with_entries {
                 let named: BTreeSet<&Path> = entries.iter().collect();
-                let is_alone = |body: &&Path| !named.contains(&Path::from(format!("{body}.entry")));
-                for body in bytes.keys().filter(is_alone) {
-                    let file = self.carried(body).await?;
+                let lacks_entry =
+                    |body: &&Path| !named.contains(&Path::from(format!("{body}.entry")));
+                for body in bytes.keys().filter(lacks_entry) {
+                    let file = self.entry_attribute(body).await?;
                     let bytes = bytes.get(body).copied();
-                    alone.extend(file.map(|file| Ok(InTier { file, bytes })));
+                    without_entry.extend(file.map(|file| Ok(TierBody { file, bytes })));
                 }
             }
             let read = futures::stream::iter(entries).map(|path| async move {
@@ -533,14 +544,14 @@ impl ObjectTier {
                     EntryFile::decode(&found)
                         .map(|file| {
                             let bytes = bytes.get(&body_path(root, file.body)).copied();
-                            InTier { file, bytes }
+                            TierBody { file, bytes }
                         })
-                        .map_err(|why| format!("{path} of tier \"{}\": {why}", self.name)),
+                        .map_err(|reason| format!("{path} of tier \"{}\": {reason}", self.name)),
                 )
             });
             let read = read.buffer_unordered(TIER_ENTRIES_AT_ONCE);
             let mut found: Vec<_> = read.try_collect().await?;
-            found.extend(alone);
+            found.extend(without_entry);
             Ok(found)
         })
     }
@@ -568,7 +579,7 @@ fn entry_path(root: &Path, body: ObjectId) -> Path {
 
 /// A body of a tier, according to its entry.
 #[derive(Debug)]
-pub(crate) struct InTier {
+pub(crate) struct TierBody {
     pub(crate) file: EntryFile,
     /// Length of the stored body, if it exists.
     pub(crate) bytes: Option<u64>,
@@ -582,8 +593,8 @@ fn read_back() -> GetOptions {
 }
 
 /// Returns hints for stores whose disks spin down; others ignore them.
-fn extensions(kin: Kin) -> Extensions {
+fn extensions(affinity: AffinityGroup) -> Extensions {
     let mut extensions = Extensions::new();
-    extensions.insert(kin);
+    extensions.insert(affinity);
     extensions
 }

@@ -15,17 +15,17 @@ use object_store::{Error, ObjectStoreExt as _, PutPayload};
 
 use super::objects::ObjectTier;
 use crate::Result;
-use crate::ground::Ground;
 use crate::rows;
+use crate::state::ArchiveState;
 
 /// Name of the file with the run.
 const FILE: &str = "fulgurite-tier-run";
 
 /// Records this run in a tier, once, unless the tier is an older copy.
-pub(super) async fn count(ground: &Ground, tier: &ObjectTier) -> Result<()> {
-    let known = rows::tier_run(&*ground.kv, tier.name())?;
+pub(super) async fn count(state: &ArchiveState, tier: &ObjectTier) -> Result<()> {
+    let known = rows::tier_run(&*state.kv, tier.name())?;
     if read(tier).await? >= known {
-        return settle(ground, tier).await;
+        return settle(state, tier).await;
     }
     if tier.set_older(true) {
         tracing::error!(
@@ -40,15 +40,15 @@ pub(super) async fn count(ground: &Ground, tier: &ObjectTier) -> Result<()> {
 }
 
 /// Records this run in a tier that has everything the catalog names, and is no older copy.
-pub(super) async fn settle(ground: &Ground, tier: &ObjectTier) -> Result<()> {
+pub(super) async fn settle(state: &ArchiveState, tier: &ObjectTier) -> Result<()> {
     let (store, root) = tier.store().await?;
     let path = root.clone().join(FILE);
-    let text = format!("{}\n", ground.run);
+    let text = format!("{}\n", state.run);
     let put = store.put(&path, PutPayload::from(text.into_bytes())).await;
     put.map_err(|error| tier.unavailable(error))?;
-    let (name, run) = (tier.name().clone(), ground.run);
-    let note = move |tx: &mut Transaction<'_>| rows::note_tier_run(tx, &name, run);
-    ground.committer.commit(note).await?;
+    let (name, run) = (tier.name().clone(), state.run);
+    let note = move |tx: &mut Transaction<'_>| rows::record_tier_run(tx, &name, run);
+    state.committer.commit(note).await?;
     if tier.set_older(false) {
         tracing::info!(tier = %tier.name(), "a tier that was an older copy has all its bodies");
     }

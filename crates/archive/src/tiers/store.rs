@@ -14,12 +14,12 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
 
-use crate::directory::make_whole_path;
+use crate::directory::make_durable_path;
 use crate::limits::{
     TIER_CONNECT_SECONDS, TIER_REQUEST_SECONDS, TIER_TRIES_MAX, TIER_TRIES_SECONDS,
 };
 use crate::objects::classes::TierName;
-use crate::tiers::MoveWhen;
+use crate::tiers::MovePolicy;
 use crate::{ArchiveError, Result};
 
 /// Configuration of a tier of objects.
@@ -37,7 +37,7 @@ pub struct TierOptions {
     /// are not used then, and `url` is only a name.
     pub store: Option<Arc<dyn ObjectStore>>,
     /// When staged bodies are moved to it.
-    pub when: MoveWhen,
+    pub move_policy: MovePolicy,
     /// Whether bodies also carry their sealed entries in an attribute. Not every store accepts
     /// attributes of that size.
     pub with_entries: bool,
@@ -73,8 +73,8 @@ pub(super) enum Address {
 
 /// Resolves a configuration.
 pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address> {
-    let refuse = |why: String| ArchiveError::InvalidArgument {
-        what: format!("tier \"{name}\" at \"{}\": {why}", options.url),
+    let refuse = |reason: String| ArchiveError::InvalidArgument {
+        what: format!("tier \"{name}\" at \"{}\": {reason}", options.url),
     };
     if let Some(store) = &options.store {
         return Ok(Address::Bucket(Arc::clone(store), Path::default()));
@@ -98,13 +98,13 @@ pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address>
     let client = client_options(options).map_err(refuse)?;
     // Client options replace each other as a whole, so the configured ones are applied last.
     let store: object_store::Result<Arc<dyn ObjectStore>> = match scheme {
-        "s3" => configured(
+        "s3" => apply_options(
             AmazonS3Builder::from_env().with_client_options(client).with_bucket_name(bucket),
             options,
             |builder, key: AmazonS3ConfigKey, value| builder.with_config(key, value),
         )
         .and_then(|builder| Ok(Arc::new(builder.with_retry(retry()).build()?) as _)),
-        "az" => configured(
+        "az" => apply_options(
             MicrosoftAzureBuilder::from_env()
                 .with_client_options(client)
                 .with_container_name(bucket),
@@ -112,7 +112,7 @@ pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address>
             |builder, key: AzureConfigKey, value| builder.with_config(key, value),
         )
         .and_then(|builder| Ok(Arc::new(builder.with_retry(retry()).build()?) as _)),
-        "gs" => configured(
+        "gs" => apply_options(
             GoogleCloudStorageBuilder::from_env()
                 .with_client_options(client)
                 .with_bucket_name(bucket),
@@ -133,20 +133,20 @@ pub(super) fn directory(
     may_create: bool,
 ) -> std::result::Result<Arc<dyn ObjectStore>, String> {
     if may_create {
-        make_whole_path(path).map_err(|error| error.to_string())?;
+        make_durable_path(path).map_err(|error| error.to_string())?;
     }
     let store = LocalFileSystem::new_with_prefix(path).map_err(|error| error.to_string())?;
     Ok(Arc::new(store.with_fsync(true)))
 }
 
 /// Applies all configured options to a builder.
-fn configured<B, K: FromStr<Err = object_store::Error>>(
+fn apply_options<B, K: FromStr<Err = object_store::Error>>(
     builder: B,
     options: &TierOptions,
-    with: impl Fn(B, K, &str) -> B,
+    set: impl Fn(B, K, &str) -> B,
 ) -> object_store::Result<B> {
     options.options.iter().try_fold(builder, |builder, (key, value)| {
-        Ok(with(builder, key.to_ascii_lowercase().parse()?, value))
+        Ok(set(builder, key.to_ascii_lowercase().parse()?, value))
     })
 }
 

@@ -13,11 +13,11 @@ use fulgurite_units::error_chain;
 
 use super::runs;
 use crate::bodies::cipher::cipher_bytes;
-use crate::ground::Ground;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, TIER_DAMAGED_MAX};
 use crate::objects::classes::{Home, TierName};
 use crate::objects::commit::{bodies, rows_in};
 use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow};
+use crate::state::ArchiveState;
 use crate::status::{DamagedInTier, VerifiedTier};
 use crate::{ArchiveError, Result};
 
@@ -32,40 +32,43 @@ struct Confirmed {
 
 /// Verifies every body that was moved to a tier. A tier that does not answer is skipped from then
 /// on. Blocks.
-pub(crate) fn verify_all(ground: &Ground, progress: &Arc<Progress>) -> Result<Vec<VerifiedTier>> {
+pub(crate) fn verify_all(
+    state: &ArchiveState,
+    progress: &Arc<Progress>,
+) -> Result<Vec<VerifiedTier>> {
     let mut part = progress.part();
     let mut before = 0;
     let mut tiers: BTreeMap<TierName, VerifiedTier> = BTreeMap::new();
-    each_body(ground, |found| {
+    each_body(state, |found| {
         let report = tiers.entry(found.tier.clone()).or_insert_with(|| VerifiedTier {
             tier: found.tier.to_string(),
             ..VerifiedTier::default()
         });
         let bytes = cipher_bytes(found.body.bytes);
         if report.error.is_none() {
-            verify(ground, found, report)?;
+            verify(state, found, report)?;
         }
         before += bytes;
         part.at(before);
         Ok(())
     })?;
     let tiers: Vec<VerifiedTier> = tiers.into_values().collect();
-    for tier in ground.tiers.iter().filter(|tier| tier.is_older()) {
-        let of = |report: &&VerifiedTier| report.tier == tier.name().as_str();
+    for tier in state.tiers.iter().filter(|tier| tier.is_older()) {
+        let is_of_tier = |report: &&VerifiedTier| report.tier == tier.name().as_str();
         let is_whole = |report: &VerifiedTier| report.bodies_damaged == 0 && report.error.is_none();
-        if tiers.iter().find(of).is_none_or(is_whole) {
-            tier.wait(runs::settle(ground, tier))?;
+        if tiers.iter().find(is_of_tier).is_none_or(is_whole) {
+            tier.wait(runs::settle(state, tier))?;
         }
     }
     Ok(tiers)
 }
 
-fn verify(ground: &Ground, found: Confirmed, report: &mut VerifiedTier) -> Result<()> {
+fn verify(state: &ArchiveState, found: Confirmed, report: &mut VerifiedTier) -> Result<()> {
     let Confirmed { tier, bucket, key, row_key, body } = found;
-    let read = ground.tiers.get(&tier).and_then(|tier| {
+    let read = state.tiers.get(&tier).and_then(|tier| {
         // The pin keeps a body that is deleted meanwhile until it was read.
         let _pin = tier.pin(body.body_id);
-        if rows::get::<BodyRow>(&*ground.kv, BODIES, &row_key)?.is_none() {
+        if rows::get::<BodyRow>(&*state.kv, BODIES, &row_key)?.is_none() {
             return Ok(false);
         }
         let bytes = cipher_bytes(body.bytes);
@@ -92,12 +95,12 @@ fn verify(ground: &Ground, found: Confirmed, report: &mut VerifiedTier) -> Resul
 }
 
 /// Returns the bytes of all bodies in tiers; `None` if tiers have no objects.
-pub(crate) fn bytes_of_all(ground: &Ground) -> Result<Option<u64>> {
-    if rows::totals(&*ground.kv)?.objects_in_tiers == 0 {
+pub(crate) fn bytes_of_all(state: &ArchiveState) -> Result<Option<u64>> {
+    if rows::totals(&*state.kv)?.objects_in_tiers == 0 {
         return Ok(None);
     }
     let mut bytes = 0;
-    each_body(ground, |found| {
+    each_body(state, |found| {
         bytes += cipher_bytes(found.body.bytes);
         Ok(())
     })?;
@@ -105,16 +108,16 @@ pub(crate) fn bytes_of_all(ground: &Ground) -> Result<Option<u64>> {
 }
 
 /// Calls `each` for every body that was moved to a tier, reading a page of rows at a time.
-fn each_body(ground: &Ground, mut each: impl FnMut(Confirmed) -> Result<()>) -> Result<()> {
+fn each_body(state: &ArchiveState, mut each: impl FnMut(Confirmed) -> Result<()>) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     loop {
-        let view = ground.kv.snapshot();
+        let view = state.kv.snapshot();
         let page: Vec<(Vec<u8>, ObjectRow)> =
             rows_in(&*view, OBJECTS, &range, ROWS_PER_TRANSACTION_MAX)?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         range = range.after(last);
         for (key, object) in page {
-            ground.check_stopping()?;
+            state.check_stopping()?;
             let Home::Tier(_) = &object.home else { continue };
             let mut name = KeyReader::new(&key);
             let (bucket, key) = (name.string()?, name.string()?);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_archive::config::{ArchiveConfig, Home, TierName, TierOptions};
-use fulgurite_archive::limits::{JOB_TICK, TIER_REST};
+use fulgurite_archive::limits::{JOB_TICK, TIER_BACKOFF};
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, CompletedPart, ManualClock, ObjectMeta,
     RecoverOptions, StorageClass, UploadOptions, WriteCondition,
@@ -29,7 +29,7 @@ use crate::tiers::moved;
 
 /// An archive whose puts are acknowledged at the tier "sites", a directory. The home of STANDARD is
 /// that tier, of GLACIER glass, of `GLACIER_IR` another directory.
-struct Yard {
+struct Fixture {
     client: Client,
     clock: ManualClock,
     sites: PathBuf,
@@ -59,7 +59,7 @@ async fn open(config: ArchiveConfig, clock: &ManualClock) -> Client {
     Client { archive, bucket }
 }
 
-impl Yard {
+impl Fixture {
     async fn open() -> Self {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let config = acknowledged_at_sites(dirs[0].path(), dirs[1].path());
@@ -137,62 +137,62 @@ const LARGE: usize = 20 << 20;
 
 #[tokio::test]
 async fn what_was_answered_lies_at_the_tier_and_leaves_it_when_it_is_home() {
-    let yard = Yard::open().await;
-    let put = async |name, class| yard.client.put(name, class, &noise(1, 70_000)).await.unwrap();
+    let fixture = Fixture::open().await;
+    let put = async |name, class| fixture.client.put(name, class, &noise(1, 70_000)).await.unwrap();
     put("glass", StorageClass::Glacier).await;
-    assert_eq!(yard.at_sites().len(), 1, "before anything else ran");
+    assert_eq!(fixture.at_sites().len(), 1, "before anything else ran");
     put("deleted", StorageClass::Glacier).await;
-    yard.put_parts("parts", StorageClass::DeepArchive, [&noise(2, 6 << 20), b"end"]).await;
-    assert_eq!(yard.at_sites().len(), 4);
-    yard.client.archive.delete(&yard.client.bucket, &key("deleted")).await.unwrap();
-    yard.until(3, 2).await;
+    fixture.put_parts("parts", StorageClass::DeepArchive, [&noise(2, 6 << 20), b"end"]).await;
+    assert_eq!(fixture.at_sites().len(), 4);
+    fixture.client.archive.delete(&fixture.client.bucket, &key("deleted")).await.unwrap();
+    fixture.until(3, 2).await;
 
     // The tier is the home of the first, and another tier the home of the second.
     put("sites", StorageClass::Standard).await;
-    assert_eq!(yard.at_sites().len(), 4);
+    assert_eq!(fixture.at_sites().len(), 4);
     put("warm", StorageClass::GlacierIr).await;
-    yard.until(4, 2).await;
-    assert_eq!(yard.client.get("sites", None).await.unwrap(), noise(1, 70_000));
-    assert_eq!(yard.client.get("warm", None).await.unwrap(), noise(1, 70_000));
+    fixture.until(4, 2).await;
+    assert_eq!(fixture.client.get("sites", None).await.unwrap(), noise(1, 70_000));
+    assert_eq!(fixture.client.get("warm", None).await.unwrap(), noise(1, 70_000));
 
-    yard.client.archive.seal().await.unwrap();
-    yard.until(1, 0).await;
+    fixture.client.archive.seal().await.unwrap();
+    fixture.until(1, 0).await;
     for name in ["glass", "parts"] {
-        yard.client.restore(name).await.unwrap();
-        yard.client.restored(name).await.unwrap();
+        fixture.client.restore(name).await.unwrap();
+        fixture.client.restored(name).await.unwrap();
     }
-    assert_eq!(yard.client.get("glass", None).await.unwrap(), noise(1, 70_000));
-    yard.client.archive.stop().await.unwrap();
+    assert_eq!(fixture.client.get("glass", None).await.unwrap(), noise(1, 70_000));
+    fixture.client.archive.stop().await.unwrap();
 }
 
 #[tokio::test]
 async fn what_was_brought_is_read_back_and_not_put_again() {
-    let yard = Yard::open().await;
+    let fixture = Fixture::open().await;
     // Larger than a part, so that reading it back takes a while.
-    yard.client.put("one", StorageClass::Standard, &noise(1, LARGE)).await.unwrap();
-    let [body] = Vec::from_iter(yard.at_sites()).try_into().unwrap();
+    fixture.client.put("one", StorageClass::Standard, &noise(1, LARGE)).await.unwrap();
+    let [body] = Vec::from_iter(fixture.at_sites()).try_into().unwrap();
     let made = |name: &str| {
-        fs::metadata(yard.sites.join("bodies").join(name)).unwrap().modified().unwrap()
+        fs::metadata(fixture.sites.join("bodies").join(name)).unwrap().modified().unwrap()
     };
     let entry = format!("{body}.entry");
     let before = (made(&body), made(&entry));
-    yard.until(1, 0).await;
+    fixture.until(1, 0).await;
     assert_eq!((made(&body), made(&entry)), before);
-    yard.client.archive.stop().await.unwrap();
+    fixture.client.archive.stop().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_tier_that_is_away_refuses_puts_and_nothing_is_half_done() {
-    let yard = Yard::open().await;
-    let put = async |name, seed, class| yard.client.put(name, class, &noise(seed, 70_000)).await;
+    let fixture = Fixture::open().await;
+    let put = async |name, seed, class| fixture.client.put(name, class, &noise(seed, 70_000)).await;
     put("glass", 1, StorageClass::Glacier).await.unwrap();
     put("sites", 1, StorageClass::Standard).await.unwrap();
-    yard.until(2, 1).await;
-    let away = yard.sites.with_extension("away");
+    fixture.until(2, 1).await;
+    let away = fixture.sites.with_extension("away");
     for leaves_empty_folder in [false, true] {
-        fs::rename(&yard.sites, &away).unwrap();
+        fs::rename(&fixture.sites, &away).unwrap();
         if leaves_empty_folder {
-            fs::create_dir(&yard.sites).unwrap();
+            fs::create_dir(&fixture.sites).unwrap();
         }
         for (name, class) in [
             ("glass", StorageClass::Glacier),
@@ -204,36 +204,36 @@ async fn a_tier_that_is_away_refuses_puts_and_nothing_is_half_done() {
         }
         if leaves_empty_folder {
             // Nothing was written to the mount point of an unmounted disk.
-            fs::remove_dir(&yard.sites).unwrap();
+            fs::remove_dir(&fixture.sites).unwrap();
         }
-        fs::rename(&away, &yard.sites).unwrap();
+        fs::rename(&away, &fixture.sites).unwrap();
     }
     // Earlier objects are still there, and an unacknowledged one is not.
-    yard.clock.advance(TIER_REST + TIER_REST);
-    assert_eq!(yard.client.get("sites", None).await.unwrap(), noise(1, 70_000));
-    let missing = yard.client.get("new", None).await;
+    fixture.clock.advance(TIER_BACKOFF + TIER_BACKOFF);
+    assert_eq!(fixture.client.get("sites", None).await.unwrap(), noise(1, 70_000));
+    let missing = fixture.client.get("new", None).await;
     assert!(matches!(missing, Err(ArchiveError::NoSuchKey { .. })), "{missing:?}");
     put("new", 3, StorageClass::Standard).await.unwrap();
-    yard.until(3, 1).await;
-    yard.client.archive.stop().await.unwrap();
+    fixture.until(3, 1).await;
+    fixture.client.archive.stop().await.unwrap();
 }
 
 #[tokio::test]
 async fn what_was_answered_outlives_the_machine() {
-    let yard = Yard::open().await;
+    let fixture = Fixture::open().await;
     let put = async |name, seed, class| {
-        yard.client.put(name, class, &noise(seed, 70_000)).await.unwrap();
+        fixture.client.put(name, class, &noise(seed, 70_000)).await.unwrap();
     };
     put("staged", 1, StorageClass::Glacier).await;
     put("over", 1, StorageClass::Glacier).await;
     put("over", 2, StorageClass::Glacier).await;
     put("at home", 3, StorageClass::Standard).await;
     put("deleted", 4, StorageClass::Glacier).await;
-    yard.put_parts("parts", StorageClass::DeepArchive, [&noise(5, 6 << 20), b"end"]).await;
-    yard.client.archive.delete(&yard.client.bucket, &key("deleted")).await.unwrap();
+    fixture.put_parts("parts", StorageClass::DeepArchive, [&noise(5, 6 << 20), b"end"]).await;
+    fixture.client.archive.delete(&fixture.client.bucket, &key("deleted")).await.unwrap();
 
     // At this moment, whatever waits to be moved or removed.
-    let (client, _dir) = yard.on_another_machine().await;
+    let (client, _dir) = fixture.on_another_machine().await;
     assert_eq!(client.get("at home", None).await.unwrap(), noise(3, 70_000));
     let parts = [noise(5, 6 << 20), b"end".to_vec()].concat();
     for (name, body) in [("staged", noise(1, 70_000)), ("over", noise(2, 70_000)), ("parts", parts)]
@@ -249,16 +249,16 @@ async fn what_was_answered_outlives_the_machine() {
 
 #[tokio::test]
 async fn a_recovery_keeps_copies_of_what_is_staged_and_removes_the_others() {
-    let yard = Yard::open().await;
-    let put = async |name, class| yard.client.put(name, class, &noise(1, 70_000)).await.unwrap();
+    let fixture = Fixture::open().await;
+    let put = async |name, class| fixture.client.put(name, class, &noise(1, 70_000)).await.unwrap();
     put("glass", StorageClass::Glacier).await;
-    yard.client.archive.seal().await.unwrap();
-    yard.until(0, 0).await;
+    fixture.client.archive.seal().await.unwrap();
+    fixture.until(0, 0).await;
     put("staged", StorageClass::Glacier).await;
     put("warm", StorageClass::GlacierIr).await;
-    yard.client.archive.stop().await.unwrap();
-    let before = yard.at_sites();
-    let Yard { client, clock, sites, config, dirs } = yard;
+    fixture.client.archive.stop().await.unwrap();
+    let before = fixture.at_sites();
+    let Fixture { client, clock, sites, config, dirs } = fixture;
     drop(client);
     fs::remove_dir_all(config.data.join("catalog")).unwrap();
     let recovered = config.clone();
@@ -266,12 +266,12 @@ async fn a_recovery_keeps_copies_of_what_is_staged_and_removes_the_others() {
         move || fulgurite_archive::recover(recovered, RecoverOptions::default(), &|_| {}).unwrap();
     tokio::task::spawn_blocking(work).await.unwrap();
     let client = open(config.clone(), &clock).await;
-    let yard = Yard { client, clock, sites, config, dirs };
-    assert!(before.len() >= 2 && yard.at_sites().is_superset(&before), "{before:?}");
-    yard.until(1, 1).await;
-    yard.client.archive.seal().await.unwrap();
-    yard.until(0, 0).await;
-    yard.client.archive.stop().await.unwrap();
+    let fixture = Fixture { client, clock, sites, config, dirs };
+    assert!(before.len() >= 2 && fixture.at_sites().is_superset(&before), "{before:?}");
+    fixture.until(1, 1).await;
+    fixture.client.archive.seal().await.unwrap();
+    fixture.until(0, 0).await;
+    fixture.client.archive.stop().await.unwrap();
 }
 
 /// A store in memory that blocks where its test wants it to. It may lose the first bodies put into

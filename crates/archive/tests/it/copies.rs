@@ -11,7 +11,7 @@ use crate::harness::{Client, config, key, noise};
 
 /// Damage to the restored log while the archive is stopped.
 #[derive(Clone, Copy, Debug)]
-enum Harm {
+enum LogDamage {
     Bit,
     CutOff,
     Missing,
@@ -23,26 +23,26 @@ fn segments(data: &Path) -> Vec<PathBuf> {
     all.filter(|path| path.extension().is_some_and(|extension| extension == "seg")).collect()
 }
 
-fn harm(data: &Path, how: Harm) {
+fn damage_log(data: &Path, damage: LogDamage) {
     let segments = segments(data);
     assert!(!segments.is_empty());
     for path in segments {
-        match how {
-            Harm::Bit => {
+        match damage {
+            LogDamage::Bit => {
                 // Everywhere after its header, so that each object's copy is hit.
                 let mut bytes = std::fs::read(&path).unwrap();
                 bytes.iter_mut().skip(100).step_by(1000).for_each(|byte| *byte ^= 1);
                 std::fs::write(&path, bytes).unwrap();
             }
-            Harm::CutOff => std::fs::write(&path, b"").unwrap(),
-            Harm::Missing => std::fs::remove_file(&path).unwrap(),
+            LogDamage::CutOff => std::fs::write(&path, b"").unwrap(),
+            LogDamage::Missing => std::fs::remove_file(&path).unwrap(),
         }
     }
 }
 
 /// Returns an archive with two restored objects on glass, whose copies were damaged while it was
 /// stopped.
-async fn harmed(data: &Path, how: Harm) -> (Client, Vec<(&'static str, Vec<u8>)>) {
+async fn harmed(data: &Path, damage: LogDamage) -> (Client, Vec<(&'static str, Vec<u8>)>) {
     let client = Client::open(config(data)).await;
     let bodies = vec![("a", noise(1, 90_000)), ("b", noise(2, 90_000))];
     for (name, body) in &bodies {
@@ -55,7 +55,7 @@ async fn harmed(data: &Path, how: Harm) -> (Client, Vec<(&'static str, Vec<u8>)>
     }
     client.archive.stop().await.unwrap();
     drop(client);
-    harm(data, how);
+    damage_log(data, damage);
     (Client::open(config(data)).await, bodies)
 }
 
@@ -65,34 +65,34 @@ async fn has_copy(client: &Client, name: &str) -> bool {
 
 #[tokio::test]
 async fn a_get_that_meets_damage_drops_the_copy_and_the_object_can_be_restored_at_once() {
-    for how in [Harm::Bit, Harm::CutOff, Harm::Missing] {
+    for damage in [LogDamage::Bit, LogDamage::CutOff, LogDamage::Missing] {
         let dir = tempfile::tempdir().unwrap();
-        let (client, bodies) = harmed(dir.path(), how).await;
+        let (client, bodies) = harmed(dir.path(), damage).await;
         for (name, body) in &bodies {
             let failed = client.get(name, None).await.unwrap_err();
-            assert!(matches!(failed, ArchiveError::Corrupt { .. }), "{how:?}: {failed:?}");
-            assert!(!has_copy(&client, name).await, "{how:?}: {name} still has its copy");
+            assert!(matches!(failed, ArchiveError::Corrupt { .. }), "{damage:?}: {failed:?}");
+            assert!(!has_copy(&client, name).await, "{damage:?}: {name} still has its copy");
             let again = client.get(name, None).await.unwrap_err();
-            assert!(matches!(again, ArchiveError::NotRestored { .. }), "{how:?}: {again:?}");
-            assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Accepted, "{how:?}");
+            assert!(matches!(again, ArchiveError::NotRestored { .. }), "{damage:?}: {again:?}");
+            assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Accepted, "{damage:?}");
             client.restored(name).await.unwrap();
-            assert!(client.get(name, None).await.unwrap() == *body, "{how:?}: {name} differs");
+            assert!(client.get(name, None).await.unwrap() == *body, "{damage:?}: {name} differs");
         }
         let status = client.archive.status().await.unwrap();
-        assert_eq!((status.copies_dropped, status.restored_objects), (2, 2), "{how:?}");
+        assert_eq!((status.copies_dropped, status.restored_objects), (2, 2), "{damage:?}");
         client.archive.stop().await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
-    for how in [Harm::Bit, Harm::CutOff, Harm::Missing] {
+    for damage in [LogDamage::Bit, LogDamage::CutOff, LogDamage::Missing] {
         let dir = tempfile::tempdir().unwrap();
-        let (client, bodies) = harmed(dir.path(), how).await;
+        let (client, bodies) = harmed(dir.path(), damage).await;
         for (name, body) in &bodies {
-            assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Accepted, "{how:?}");
+            assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Accepted, "{damage:?}");
             client.restored(name).await.unwrap();
-            assert!(client.get(name, None).await.unwrap() == *body, "{how:?}: {name} differs");
+            assert!(client.get(name, None).await.unwrap() == *body, "{damage:?}: {name} differs");
             // An intact copy is extended.
             assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Extended);
         }
@@ -103,7 +103,7 @@ async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
 #[tokio::test]
 async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     let dir = tempfile::tempdir().unwrap();
-    let (client, bodies) = harmed(dir.path(), Harm::Bit).await;
+    let (client, bodies) = harmed(dir.path(), LogDamage::Bit).await;
     let report = client.archive.verify(None, &Arc::default()).await.unwrap();
     assert!(report.platters.iter().all(|platter| platter.error.is_none()));
     assert_eq!((report.copies, report.copies_damaged), (2, 2));

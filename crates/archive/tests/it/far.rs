@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use fulgurite_archive::config::{ArchiveConfig, Geometry, GlassConfig, TierName, TierOptions};
-use fulgurite_archive::limits::{FAR_TICK, TIER_REST};
+use fulgurite_archive::limits::{FAR_TICK, TIER_BACKOFF};
 use fulgurite_archive::status::Status;
 use fulgurite_archive::{
     Archive, ArchiveError, ArchiveError as E, BucketName, ManualClock, RecoverOptions,
@@ -174,8 +174,8 @@ async fn a_site_that_is_away_is_waited_for_and_told() {
     }
     sites.client.archive.seal().await.unwrap();
     sites.until([(1, 1), (2, 0)]).await;
-    let is_told = |line: &String| line.contains("oslo") && line.contains("carrying");
-    sites.degraded(|told| told.iter().any(is_told)).await;
+    let is_reported = |line: &String| line.contains("oslo") && line.contains("carrying");
+    sites.degraded(|told| told.iter().any(is_reported)).await;
     let report = sites.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
     let away = report.platters.iter().filter_map(|platter| platter.error.as_ref());
     let away: Vec<&String> = away.collect();
@@ -185,7 +185,7 @@ async fn a_site_that_is_away_is_waited_for_and_told() {
     fs::remove_file(&sites.information()[0]).unwrap();
     restore(&sites.client, 8).await;
     sites.set_away("oslo", false);
-    sites.clock.advance(TIER_REST + TIER_REST);
+    sites.clock.advance(TIER_BACKOFF + TIER_BACKOFF);
     sites.until([(2, 0), (2, 0)]).await;
     sites.degraded(<[String]>::is_empty).await;
 }

@@ -72,7 +72,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 /// their lists, which does not appear in its journal. So every file is read again after the last
 /// one was copied. No file returns to an earlier content, so if all are as they were copied, that
 /// was the state at the moment in between.
-pub(crate) fn copy_of_moment(from: &Path, to: &Path) {
+pub(crate) fn copy_live(from: &Path, to: &Path) {
     for _ in 0..100 {
         // A file that disappears meanwhile is a change as well.
         if try_copy(from, to).is_ok() && is_same(from, to).unwrap_or(false) {

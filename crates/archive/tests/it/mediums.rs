@@ -9,7 +9,7 @@ use fulgurite_archive::config::{
 };
 use fulgurite_archive::{StorageClass, Verification, VerifiedSector};
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_decode::{About, Interval, Score, SoftFit, SymbolProbabilities};
+use fulgurite_decode::{Interval, Provenance, Score, SoftFit, SymbolProbabilities};
 use fulgurite_glass::channel::{Medium, SectorShape, Shares};
 use fulgurite_glass::{Geometry, TrackRole};
 use fulgurite_units::{PlatterId, Ratio, Seed, TrackIndex};
@@ -97,7 +97,7 @@ fn statistics(path: &Path) {
         fit.add(shape, &found, &symbols, &score);
     }
     let none = Interval { value: 0.0, low: 0.0, high: 0.0 };
-    let about = About {
+    let about = Provenance {
         preset: "test".to_owned(),
         decoder: "test".to_owned(),
         seed: 1,

@@ -10,7 +10,7 @@ use fulgurite_archive::{
     ByteRange, ChecksumAlgorithm, ListQuery, Retrieval, StorageClass, WriteCondition,
 };
 
-use crate::world::{Homes, MET, World};
+use crate::world::{ANSWER_COUNTS, Homes, World};
 
 pub(crate) const BUCKETS: [&str; 2] = ["first", "second"];
 /// Few keys, so that steps interact; with folders, folders that are objects, zero bytes and the
@@ -33,12 +33,12 @@ const PREFIXES: [&str; 7] = ["", "a", "a/", "a/b", "\u{ff}", "a\u{0}", "nothing"
 
 /// The bucket and key of an object, existing or not.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct ObjectRef {
     bucket: usize,
     key: usize,
 }
 
-impl Spot {
+impl ObjectRef {
     pub(crate) fn bucket(self) -> &'static str {
         BUCKETS[self.bucket]
     }
@@ -91,14 +91,14 @@ pub(crate) enum Listing {
 pub(crate) enum Step {
     CreateBucket(usize),
     DeleteBucket(usize),
-    Put(Spot, StorageClass, Body, Condition, ChecksumAlgorithm),
-    BadPut(Spot, StorageClass, Body, Flaw),
-    Get(Spot, Option<ByteRange>),
-    Head(Spot),
+    Put(ObjectRef, StorageClass, Body, Condition, ChecksumAlgorithm),
+    BadPut(ObjectRef, StorageClass, Body, Flaw),
+    Get(ObjectRef, Option<ByteRange>),
+    Head(ObjectRef),
     List(usize, ListQuery),
-    Delete(Spot),
-    Copy(Spot, Spot, StorageClass, Condition),
-    Restore(Spot, u32, Retrieval),
+    Delete(ObjectRef),
+    Copy(ObjectRef, ObjectRef, StorageClass, Condition),
+    Restore(ObjectRef, u32, Retrieval),
     Upload(UploadStep),
     Seal,
     Restart,
@@ -108,19 +108,20 @@ pub(crate) enum Step {
 /// A step of a multipart upload; uploads are identified by number, of all that ever existed.
 #[derive(Clone, Debug)]
 pub(crate) enum UploadStep {
-    Create(Spot, StorageClass, Option<ChecksumAlgorithm>, bool),
+    Create(ObjectRef, StorageClass, Option<ChecksumAlgorithm>, bool),
     PutPart(usize, u32, Body),
-    CopyPart(Spot, Option<ByteRange>, usize, u32),
+    CopyPart(ObjectRef, Option<ByteRange>, usize, u32),
     ListParts(usize, u32, usize),
     List(usize, &'static str, usize),
     Complete(usize, Listing, Condition),
     Abort(usize),
 }
 
-fn spot() -> impl Strategy<Value = Spot> {
+fn object_ref() -> impl Strategy<Value = ObjectRef> {
     // Most steps concern the same few objects; otherwise they would rarely interact.
     let key = prop_oneof![5 => prop::sample::select(vec![0, 2, 7]), 2 => 0..KEYS.len()];
-    (prop_oneof![9 => Just(0), 1 => Just(1)], key).prop_map(|(bucket, key)| Spot { bucket, key })
+    (prop_oneof![9 => Just(0), 1 => Just(1)], key)
+        .prop_map(|(bucket, key)| ObjectRef { bucket, key })
 }
 
 fn body() -> impl Strategy<Value = Body> {
@@ -210,10 +211,10 @@ fn listing() -> impl Strategy<Value = Listing> {
 
 fn upload_step() -> impl Strategy<Value = UploadStep> {
     prop_oneof![
-        4 => (spot(), class(), prop::option::of(algorithm()), any::<bool>())
+        4 => (object_ref(), class(), prop::option::of(algorithm()), any::<bool>())
             .prop_map(|(s, c, a, f)| UploadStep::Create(s, c, a, f)),
         8 => (any::<usize>(), 1u32..5, part()).prop_map(|(u, n, b)| UploadStep::PutPart(u, n, b)),
-        2 => (spot(), range(), any::<usize>(), 1u32..5)
+        2 => (object_ref(), range(), any::<usize>(), 1u32..5)
             .prop_map(|(s, r, u, n)| UploadStep::CopyPart(s, r, u, n)),
         2 => (any::<usize>(), 0u32..3, 1usize..4)
             .prop_map(|(u, a, l)| UploadStep::ListParts(u, a, l)),
@@ -230,16 +231,17 @@ fn step() -> impl Strategy<Value = Step> {
     let retrieval =
         prop::sample::select(vec![Retrieval::Bulk, Retrieval::Standard, Retrieval::Expedited]);
     let objects = prop_oneof![
-        12 => (spot(), class(), body(), condition(), algorithm())
+        12 => (object_ref(), class(), body(), condition(), algorithm())
             .prop_map(|(s, c, b, w, a)| Step::Put(s, c, b, w, a)),
-        2 => (spot(), class(), body(), flaw).prop_map(|(s, c, b, f)| Step::BadPut(s, c, b, f)),
-        10 => (spot(), range()).prop_map(|(s, r)| Step::Get(s, r)),
-        3 => spot().prop_map(Step::Head),
+        2 => (object_ref(), class(), body(), flaw)
+            .prop_map(|(s, c, b, f)| Step::BadPut(s, c, b, f)),
+        10 => (object_ref(), range()).prop_map(|(s, r)| Step::Get(s, r)),
+        3 => object_ref().prop_map(Step::Head),
         7 => (prop_oneof![9 => Just(0), 1 => Just(1)], query()).prop_map(|(b, q)| Step::List(b, q)),
-        2 => spot().prop_map(Step::Delete),
-        3 => (spot(), spot(), class(), condition())
+        2 => object_ref().prop_map(Step::Delete),
+        3 => (object_ref(), object_ref(), class(), condition())
             .prop_map(|(from, to, c, w)| Step::Copy(from, to, c, w)),
-        10 => (spot(), prop_oneof![1 => Just(0), 9 => 1u32..4], retrieval)
+        10 => (object_ref(), prop_oneof![1 => Just(0), 9 => 1u32..4], retrieval)
             .prop_map(|(s, d, t)| Step::Restore(s, d, t)),
     ];
     let world = prop_oneof![
@@ -302,7 +304,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
 fn every_life_goes_as_the_reference_says() {
     let cases = from_environment("FULGURITE_MODEL_CASES", 40);
     lives(Homes::Usual, cases);
-    let met = MET.lock().unwrap();
+    let met = ANSWER_COUNTS.lock().unwrap();
     let missed: Vec<&&str> = COMMON.iter().filter(|answer| !met.contains_key(**answer)).collect();
     assert!(cases < 40 || missed.is_empty(), "never met {missed:?}, but {met:?}");
 }

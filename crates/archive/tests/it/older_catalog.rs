@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fulgurite_archive::{Archive, ArchiveError, RecoverOptions, StorageClass};
 
-use crate::harness::{Client, config, copy, copy_of_moment, files, key, noise};
+use crate::harness::{Client, config, copy, copy_live, files, key, noise};
 
 const STANDARD: StorageClass = StorageClass::Standard;
 const SALVAGE: RecoverOptions = RecoverOptions { salvage: true, earliest: false };
@@ -17,17 +17,17 @@ fn mark(data: &Path) -> PathBuf {
 }
 
 /// The copy `name` of a running archive: what a kill would leave at this moment.
-struct Killed {
+struct CrashImage {
     _dir: tempfile::TempDir,
     data: PathBuf,
 }
 
-impl Killed {
+impl CrashImage {
     /// Makes a consistent copy: a kill takes all files at once.
-    fn of(data: &Path) -> Self {
+    fn capture(data: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let to = dir.path().join("data");
-        copy_of_moment(data, &to);
+        copy_live(data, &to);
         Self { _dir: dir, data: to }
     }
 
@@ -52,15 +52,15 @@ impl Killed {
     }
 
     /// Asserts that it does not open, states the remedy, and changes nothing.
-    async fn refuses(&self, told: &str) {
+    async fn refuses(&self, detail: &str) {
         let (journal, segments) = (fs::read(self.journal()).unwrap(), self.segments());
         let error = Archive::open(config(&self.data)).await.unwrap_err();
-        assert!(matches!(error, ArchiveError::Unusable { .. }), "{told}: {error}");
+        assert!(matches!(error, ArchiveError::Unusable { .. }), "{detail}: {error}");
         for words in ["older than the archive", "Bring the newer", "recover --salvage"] {
-            assert!(error.to_string().contains(words), "{told}: {error}");
+            assert!(error.to_string().contains(words), "{detail}: {error}");
         }
-        assert_eq!(self.segments(), segments, "{told}");
-        assert!(fs::read(self.journal()).unwrap() == journal, "{told}");
+        assert_eq!(self.segments(), segments, "{detail}");
+        assert!(fs::read(self.journal()).unwrap() == journal, "{detail}");
     }
 
     async fn salvage(&self) {
@@ -70,14 +70,14 @@ impl Killed {
     }
 
     /// Asserts that it opens, and has exactly these STANDARD objects.
-    async fn holds(&self, bodies: &BTreeMap<&str, Vec<u8>>, told: &str) {
+    async fn holds(&self, bodies: &BTreeMap<&str, Vec<u8>>, detail: &str) {
         let client = Client::open(config(&self.data)).await;
         let query = fulgurite_archive::ListQuery { limit: 100, ..Default::default() };
         let listed = client.archive.list(&client.bucket, query).await.unwrap().objects;
         let names: Vec<&str> = listed.iter().map(|object| object.key.as_str()).collect();
-        assert_eq!(names, bodies.keys().copied().collect::<Vec<_>>(), "{told}");
+        assert_eq!(names, bodies.keys().copied().collect::<Vec<_>>(), "{detail}");
         for (name, body) in bodies {
-            assert!(client.get(name, None).await.unwrap() == *body, "{told}: {name}");
+            assert!(client.get(name, None).await.unwrap() == *body, "{detail}: {name}");
         }
         client.archive.stop().await.unwrap();
     }
@@ -96,14 +96,14 @@ fn latest_mark(data: &Path) -> (u64, u64) {
 async fn quiet(data: &Path) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while latest_mark(data) < (2, 2) {
-        let told = latest_mark(data);
-        assert!(std::time::Instant::now() < deadline, "the mark does not follow: {told:?}");
+        let detail = latest_mark(data);
+        assert!(std::time::Instant::now() < deadline, "the mark does not follow: {detail:?}");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 
 /// Returns copies of an archive in its second run, killed after each of four puts.
-async fn killed_after_each_put() -> Vec<(Killed, BTreeMap<&'static str, Vec<u8>>)> {
+async fn killed_after_each_put() -> Vec<(CrashImage, BTreeMap<&'static str, Vec<u8>>)> {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let mut bodies = BTreeMap::from([("a", noise(1, 3000))]);
@@ -112,11 +112,11 @@ async fn killed_after_each_put() -> Vec<(Killed, BTreeMap<&'static str, Vec<u8>>
     drop(client);
     let client = Client::open(config(dir.path())).await;
     quiet(dir.path()).await;
-    let mut killed = vec![(Killed::of(dir.path()), bodies.clone())];
+    let mut killed = vec![(CrashImage::capture(dir.path()), bodies.clone())];
     for (seed, name) in (2..).zip(["b", "c", "d", "e"]) {
         bodies.insert(name, noise(seed, 3000));
         client.put(name, STANDARD, &bodies[name]).await.unwrap();
-        killed.push((Killed::of(dir.path()), bodies.clone()));
+        killed.push((CrashImage::capture(dir.path()), bodies.clone()));
     }
     client.archive.stop().await.unwrap();
     killed
@@ -137,21 +137,21 @@ async fn an_older_catalog_is_refused_until_it_is_brought_back_or_salvaged() {
         let mut killed = killed_after_each_put().await;
         let (last, bodies) = killed.pop().unwrap();
         let (first, _) = killed.swap_remove(0);
-        let told = format!("mark: {has_mark}");
+        let detail = format!("mark: {has_mark}");
         let catalog = last.data.join("catalog");
         fs::rename(&catalog, last.data.join("newer")).unwrap();
         copy(&first.data.join("catalog"), &catalog);
         if !has_mark {
             fs::remove_file(mark(&last.data)).unwrap();
         }
-        last.refuses(&told).await;
-        last.refuses(&told).await;
-        let salvaged = Killed::of(&last.data);
+        last.refuses(&detail).await;
+        last.refuses(&detail).await;
+        let salvaged = CrashImage::capture(&last.data);
         salvaged.salvage().await;
-        salvaged.holds(&bodies, &told).await;
+        salvaged.holds(&bodies, &detail).await;
         fs::remove_dir_all(&catalog).unwrap();
         fs::rename(last.data.join("newer"), &catalog).unwrap();
-        last.holds(&bodies, &told).await;
+        last.holds(&bodies, &detail).await;
     }
 }
 
@@ -161,7 +161,7 @@ async fn a_catalog_of_an_earlier_run_is_refused_by_segments_or_the_mark() {
     let client = Client::open(config(dir.path())).await;
     client.archive.stop().await.unwrap();
     drop(client);
-    let earlier = Killed::of(dir.path());
+    let earlier = CrashImage::capture(dir.path());
     let client = Client::open(config(dir.path())).await;
     client.put("a", STANDARD, &noise(1, 3000)).await.unwrap();
     client.archive.stop().await.unwrap();
@@ -169,10 +169,10 @@ async fn a_catalog_of_an_earlier_run_is_refused_by_segments_or_the_mark() {
     let catalog = dir.path().join("catalog");
     fs::remove_dir_all(&catalog).unwrap();
     copy(&earlier.data.join("catalog"), &catalog);
-    let by_mark = Killed::of(dir.path());
+    let by_mark = CrashImage::capture(dir.path());
     fs::remove_dir_all(by_mark.data.join("online")).unwrap();
     by_mark.refuses("by the mark").await;
-    let by_segments = Killed::of(dir.path());
+    let by_segments = CrashImage::capture(dir.path());
     fs::remove_file(mark(&by_segments.data)).unwrap();
     by_segments.refuses("by segments").await;
     // The same if an earlier program moved them to the orphans.
@@ -188,8 +188,8 @@ async fn a_journal_that_lost_batches_is_refused() {
     let (whole, bodies) = killed.pop().unwrap();
     for damage in ["emptied", "zeroed", "cut", "older"] {
         for has_mark in [true, false] {
-            let told = format!("{damage}, mark: {has_mark}");
-            let last = Killed::of(&whole.data);
+            let detail = format!("{damage}, mark: {has_mark}");
+            let last = CrashImage::capture(&whole.data);
             let (path, content) = (last.journal(), fs::read(last.journal()).unwrap());
             let used = content.iter().rposition(|&byte| byte != 0).unwrap() + 1;
             match damage {
@@ -202,14 +202,14 @@ async fn a_journal_that_lost_batches_is_refused() {
                 fs::remove_file(mark(&last.data)).unwrap();
             }
             let error = Archive::open(config(&last.data)).await.unwrap_err().to_string();
-            assert!(error.contains("older than the archive"), "{told}: {error}");
-            let salvaged = Killed::of(&last.data);
+            assert!(error.contains("older than the archive"), "{detail}: {error}");
+            let salvaged = CrashImage::capture(&last.data);
             salvaged.salvage().await;
-            salvaged.holds(&bodies, &told).await;
+            salvaged.holds(&bodies, &detail).await;
             // The journal alone is enough: the refused start wrote nothing based on the damaged
             // one.
             fs::write(&path, &content).unwrap();
-            last.holds(&bodies, &told).await;
+            last.holds(&bodies, &detail).await;
         }
     }
 }
@@ -240,9 +240,9 @@ async fn lost_deletions_are_noticed_by_the_mark() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     client.put("a", STANDARD, &noise(1, 3000)).await.unwrap();
-    let before = Killed::of(dir.path());
+    let before = CrashImage::capture(dir.path());
     assert!(client.archive.delete(&client.bucket, &key("a")).await.unwrap());
-    let after = Killed::of(dir.path());
+    let after = CrashImage::capture(dir.path());
     fs::copy(before.journal(), after.journal()).unwrap();
     after.refuses("the deletion is missing").await;
     client.archive.stop().await.unwrap();
@@ -257,13 +257,13 @@ async fn a_recovered_catalog_is_served_beside_segments_of_runs_that_the_keys_for
     client.put("a", STANDARD, &noise(1, 3000)).await.unwrap();
     client.archive.stop().await.unwrap();
     drop(client);
-    let earlier = Killed::of(data);
+    let earlier = CrashImage::capture(data);
     for name in ["b", "c", "d"] {
         let client = Client::open(config(data)).await;
         client.put(name, STANDARD, &noise(2, 3000)).await.unwrap();
         client.archive.stop().await.unwrap();
     }
-    let last = Killed::of(data);
+    let last = CrashImage::capture(data);
     fs::remove_dir_all(last.data.join("catalog")).unwrap();
     for name in ["keys/table", "keys/table.copy"] {
         fs::copy(earlier.data.join(name), last.data.join(name)).unwrap();

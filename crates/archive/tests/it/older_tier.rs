@@ -26,7 +26,7 @@ fn replace(place: &Path, with: &Path) {
     copy(with, place);
 }
 
-fn is_told(client: &Client) -> bool {
+fn is_reported(client: &Client) -> bool {
     let kinds = client.archive.degraded_kinds();
     kinds.iter().any(|kind| kind.starts_with("tiers: one is an older copy"))
 }
@@ -47,28 +47,28 @@ async fn an_older_tier_is_told_until_the_newer_copy_is_back() {
     let client = place.open().await;
     client.put("two", StorageClass::GlacierIr, &noise(2, 200_000)).await.unwrap();
     moved(&client).await;
-    assert!(!is_told(&client));
+    assert!(!is_reported(&client));
     stop(client).await;
     copy(place.tier.path(), &newer);
 
     replace(place.tier.path(), &older);
     for _ in 0..2 {
         let client = place.open().await;
-        wait("the older copy to be told", async || is_told(&client).then_some(())).await;
+        wait("the older copy to be told", async || is_reported(&client).then_some(())).await;
         assert_eq!(client.get("one", None).await.unwrap(), noise(1, 200_000));
         client.get("two", None).await.unwrap_err();
         // No lost object is reported as intact.
         let report = client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
         assert_eq!(report.tiers[0].bodies_damaged, 1, "{report:?}");
         assert_eq!(report.tiers[0].damaged[0].key, "two");
-        assert!(is_told(&client));
+        assert!(is_reported(&client));
         stop(client).await;
     }
     replace(place.tier.path(), &newer);
     let client = place.open().await;
     client.put("three", StorageClass::GlacierIr, &noise(3, 200_000)).await.unwrap();
     moved(&client).await;
-    assert!(!is_told(&client));
+    assert!(!is_reported(&client));
     for (name, seed) in [("one", 1), ("two", 2), ("three", 3)] {
         assert_eq!(client.get(name, None).await.unwrap(), noise(seed, 200_000), "{name}");
     }
@@ -89,15 +89,15 @@ async fn an_older_tier_is_taken_as_it_is_when_all_that_is_wanted_is_in_it() {
     stop(client).await;
     replace(place.tier.path(), copies.path());
     let client = place.open().await;
-    wait("the older copy to be told", async || is_told(&client).then_some(())).await;
+    wait("the older copy to be told", async || is_reported(&client).then_some(())).await;
     client.archive.delete(&client.bucket, &crate::harness::key("two")).await.unwrap();
     let report = client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
     assert_eq!((report.tiers[0].bodies, report.tiers[0].bodies_damaged), (1, 0), "{report:?}");
-    assert!(!is_told(&client));
+    assert!(!is_reported(&client));
     stop(client).await;
     let client = place.open().await;
     client.put("three", StorageClass::GlacierIr, &noise(3, 200_000)).await.unwrap();
     moved(&client).await;
-    assert!(!is_told(&client));
+    assert!(!is_reported(&client));
     stop(client).await;
 }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use fulgurite_archive::config::{Classes, Home};
 use fulgurite_archive::status::MoveReport;
 use fulgurite_archive::{
-    ArchiveError, BodyClaim, Chosen, ObjectInfo, ObjectMeta, PutOptions, Residence, StorageClass,
-    WriteCondition,
+    ArchiveError, BodyClaim, ObjectInfo, ObjectMeta, ObjectSelection, PutOptions, Residence,
+    StorageClass, WriteCondition,
 };
 
 use crate::harness::{Client, key, noise};
@@ -24,14 +24,14 @@ async fn open(place: &Place) -> Client {
 
 async fn reclassify(
     client: &Client,
-    chosen: Chosen,
+    chosen: ObjectSelection,
     class: StorageClass,
 ) -> Result<MoveReport, ArchiveError> {
     client.archive.reclassify(&client.bucket, chosen, class, &Arc::default()).await
 }
 
 async fn one(client: &Client, name: &str, class: StorageClass) -> MoveReport {
-    reclassify(client, Chosen::One(key(name)), class).await.unwrap()
+    reclassify(client, ObjectSelection::One(key(name)), class).await.unwrap()
 }
 
 async fn head(client: &Client, name: &str) -> ObjectInfo {
@@ -101,7 +101,7 @@ async fn what_cannot_be_read_is_named_and_left_and_all_else_below_the_prefix_goe
     }
     client.put("other", StorageClass::Standard, b"other").await.unwrap();
     client.archive.seal().await.unwrap();
-    let below = || Chosen::Below("docs/".to_owned());
+    let below = || ObjectSelection::Prefix("docs/".to_owned());
     let found = reclassify(&client, below(), StorageClass::GlacierIr).await.unwrap();
     let counted = (found.objects, found.bytes, found.objects_there, found.objects_left);
     assert_eq!(counted, (101, 505, 1, 1));
@@ -119,8 +119,8 @@ async fn what_cannot_be_read_is_named_and_left_and_all_else_below_the_prefix_goe
     assert_eq!(client.get("docs/archived", None).await.unwrap(), noise(1, 3_000));
 
     for (chosen, class) in [
-        (Chosen::One(key("none")), StorageClass::Standard),
-        (Chosen::One(key("docs/1")), StorageClass::Glacier),
+        (ObjectSelection::One(key("none")), StorageClass::Standard),
+        (ObjectSelection::One(key("docs/1")), StorageClass::Glacier),
     ] {
         let outcome = reclassify(&client, chosen, class).await;
         assert_eq!(outcome.is_ok(), class == StorageClass::Glacier, "{outcome:?}");

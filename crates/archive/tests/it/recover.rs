@@ -12,10 +12,10 @@ use fulgurite_archive::{
 };
 use fulgurite_units::{Seed, UploadId};
 
-use crate::harness::{Client, config, copy, copy_of_moment, files, key, noise};
+use crate::harness::{Client, config, copy, copy_live, files, key, noise};
 
 /// The content of an archive before its catalog is damaged.
-struct Held {
+struct Content {
     bodies: BTreeMap<String, Vec<u8>>,
     upload: UploadId,
 }
@@ -31,7 +31,7 @@ fn empty_bucket() -> BucketName {
 }
 
 /// Puts objects on glass, staged and `STANDARD`, some deleted, an open upload and an empty bucket.
-async fn fill(client: &Client) -> Held {
+async fn fill(client: &Client) -> Content {
     let mut bodies = BTreeMap::new();
     for (seed, (prefix, class)) in (0..).zip(CLASSES) {
         for at in 0..4 {
@@ -66,37 +66,37 @@ async fn fill(client: &Client) -> Held {
         part.write(Bytes::from(body)).await.unwrap();
         part.finish(None).await.unwrap();
     }
-    Held { bodies, upload }
+    Content { bodies, upload }
 }
 
 /// Asserts that exactly the expected content is there.
-async fn check(data: &Path, held: &Held, told: &str) {
+async fn check(data: &Path, contents: &Content, context: &str) {
     let client = Client::open(config(data)).await;
     let query = ListQuery { limit: 1000, ..ListQuery::default() };
     let listed = client.archive.list(&client.bucket, query).await.unwrap().objects;
     let names: Vec<&String> = listed.iter().map(|object| &object.key).collect();
-    assert_eq!(names, held.bodies.keys().collect::<Vec<_>>(), "{told}");
+    assert_eq!(names, contents.bodies.keys().collect::<Vec<_>>(), "{context}");
     for object in &listed {
         let expected = match object.key.split(' ').next().unwrap() {
             "glass" => Residence::Glass,
             "staged" => Residence::Staged,
             _ => Residence::Online,
         };
-        assert_eq!(object.residence, expected, "{told}: {}", object.key);
+        assert_eq!(object.residence, expected, "{context}: {}", object.key);
         if expected != Residence::Online {
             client.restore(&object.key).await.unwrap();
             client.restored(&object.key).await.unwrap();
         }
         let body = client.get(&object.key, None).await.unwrap();
-        assert!(body == held.bodies[&object.key], "{told}: {}", object.key);
+        assert!(body == contents.bodies[&object.key], "{context}: {}", object.key);
     }
     client.archive.head_bucket(&empty_bucket()).await.unwrap();
     let parts = client
         .archive
-        .list_parts(&client.bucket, &key("upload"), held.upload, 0, 10)
+        .list_parts(&client.bucket, &key("upload"), contents.upload, 0, 10)
         .await
         .unwrap();
-    assert_eq!(parts.1.len(), 2, "{told}");
+    assert_eq!(parts.1.len(), 2, "{context}");
     // It keeps working: staged objects are sealed, deletes succeed.
     client.archive.seal().await.unwrap();
     client.archive.delete(&client.bucket, &key("staged 0")).await.unwrap();
@@ -116,11 +116,11 @@ fn segment_bytes(data: &Path) -> u64 {
     files(data).iter().filter(|file| is_segment(file)).map(|f| f.metadata().unwrap().len()).sum()
 }
 
-async fn filled(data: &Path) -> Held {
+async fn filled(data: &Path) -> Content {
     let client = Client::open(config(data)).await;
-    let held = fill(&client).await;
+    let contents = fill(&client).await;
     client.archive.stop().await.unwrap();
-    held
+    contents
 }
 
 /// Number of flips to try; the environment may raise it.
@@ -131,7 +131,7 @@ fn flip_count() -> u64 {
 #[tokio::test]
 async fn a_flipped_bit_anywhere_in_the_catalog_loses_nothing() {
     let whole = tempfile::tempdir().unwrap();
-    let held = filled(whole.path()).await;
+    let contents = filled(whole.path()).await;
     let mut recovered = 0;
     for seed in 0..flip_count() {
         let dir = tempfile::tempdir().unwrap();
@@ -146,18 +146,18 @@ async fn a_flipped_bit_anywhere_in_the_catalog_loses_nothing() {
         let at = usize::try_from(random.below(content.len() as u64)).unwrap();
         content[at] ^= 1 << random.below(8);
         fs::write(file, content).unwrap();
-        let told = format!("seed {seed}: byte {at} of {}", file.display());
+        let context = format!("seed {seed}: byte {at} of {}", file.display());
         match recover(dir.path(), false).await {
             Ok(report) => {
                 recovered += 1;
-                assert!(!report.catalog_damages.is_empty(), "{told}");
+                assert!(!report.catalog_damages.is_empty(), "{context}");
                 let kept = PathBuf::from(report.catalog_kept.unwrap());
-                assert!(kept.join("spaces").exists(), "{told}: it is kept");
-                assert_eq!((report.uploads, report.parts_lost), (1, 0), "{told}");
+                assert!(kept.join("spaces").exists(), "{context}: it is kept");
+                assert_eq!((report.uploads, report.parts_lost), (1, 0), "{context}");
             }
-            Err(error) => assert!(error.to_string().contains("read well"), "{told}: {error}"),
+            Err(error) => assert!(error.to_string().contains("read well"), "{context}: {error}"),
         }
-        check(dir.path(), &held, &told).await;
+        check(dir.path(), &contents, &context).await;
     }
     assert!(recovered > 0, "some flips were seen");
 }
@@ -165,31 +165,35 @@ async fn a_flipped_bit_anywhere_in_the_catalog_loses_nothing() {
 #[tokio::test]
 async fn a_whole_catalog_is_left_alone_unless_one_insists() {
     let dir = tempfile::tempdir().unwrap();
-    let held = filled(dir.path()).await;
+    let contents = filled(dir.path()).await;
     let error = recover(dir.path(), false).await.unwrap_err();
     assert!(error.to_string().contains("--salvage"), "{error}");
     let report = recover(dir.path(), true).await.unwrap();
-    assert_eq!(report.objects, held.bodies.len() as u64);
+    assert_eq!(report.objects, contents.bodies.len() as u64);
     assert_eq!((report.incomplete, report.keys_unexplained), (0, 0), "{report:?}");
-    check(dir.path(), &held, "forced").await;
+    check(dir.path(), &contents, "forced").await;
 }
 
 #[tokio::test]
 async fn a_recovery_without_a_catalog_unlinks_no_segment() {
     let dir = tempfile::tempdir().unwrap();
-    let held = filled(dir.path()).await;
+    let contents = filled(dir.path()).await;
     let before = segment_bytes(dir.path());
     fs::remove_dir_all(dir.path().join("catalog")).unwrap();
     let report = recover(dir.path(), false).await.unwrap();
     assert_eq!(segment_bytes(dir.path()), before);
-    assert_eq!((report.objects, report.incomplete), (held.bodies.len() as u64, 0), "{report:?}");
+    assert_eq!(
+        (report.objects, report.incomplete),
+        (contents.bodies.len() as u64, 0),
+        "{report:?}"
+    );
     assert_eq!((report.uploads, report.keys_unexplained), (1, 0), "{report:?}");
     // An empty bucket exists only in the catalog.
     let client = Client::open(config(dir.path())).await;
     client.archive.create_bucket(&empty_bucket()).await.unwrap();
     client.archive.stop().await.unwrap();
     drop(client);
-    check(dir.path(), &held, "no catalog").await;
+    check(dir.path(), &contents, "no catalog").await;
 }
 
 /// A catalog from the middle of a run is restored: no start serves it, and a recovery finds
@@ -199,14 +203,14 @@ async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
     let client = Client::open(config(data)).await;
-    let mut held = fill(&client).await;
+    let mut contents = fill(&client).await;
     let folder = tempfile::tempdir().unwrap();
     let copied = folder.path().join("catalog");
-    copy_of_moment(&data.join("catalog"), &copied);
+    copy_live(&data.join("catalog"), &copied);
     for (name, class) in [("staged 9", StorageClass::Glacier), ("standard 9", CLASSES[2].1)] {
         let body = noise(50, 20_000);
         client.put(name, class, &body).await.unwrap();
-        held.bodies.insert(name.to_owned(), body);
+        contents.bodies.insert(name.to_owned(), body);
     }
     client.archive.stop().await.unwrap();
     drop(client);
@@ -215,8 +219,12 @@ async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
     let refused = Archive::open(config(data)).await.unwrap_err();
     assert!(refused.to_string().contains("older than the archive"), "{refused}");
     let report = recover(data, true).await.unwrap();
-    assert_eq!((report.objects, report.incomplete), (held.bodies.len() as u64, 0), "{report:?}");
-    check(data, &held, "mid-run").await;
+    assert_eq!(
+        (report.objects, report.incomplete),
+        (contents.bodies.len() as u64, 0),
+        "{report:?}"
+    );
+    check(data, &contents, "mid-run").await;
 }
 
 #[tokio::test]
@@ -242,11 +250,11 @@ async fn a_recovery_that_finds_nothing_changes_nothing() {
 #[tokio::test]
 async fn a_lost_identity_is_made_again_from_the_key_table() {
     let dir = tempfile::tempdir().unwrap();
-    let held = filled(dir.path()).await;
+    let contents = filled(dir.path()).await;
     let path = dir.path().join("archive.json");
     let identity = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
-    check(dir.path(), &held, "a start").await;
+    check(dir.path(), &contents, "a start").await;
     assert_eq!(fs::read(&path).unwrap(), identity);
     fs::remove_file(&path).unwrap();
     recover(dir.path(), true).await.unwrap();
@@ -257,13 +265,13 @@ async fn a_lost_identity_is_made_again_from_the_key_table() {
 #[tokio::test]
 async fn a_recovery_cut_short_while_it_names_the_catalog_is_finished_or_begun_again() {
     let dir = tempfile::tempdir().unwrap();
-    let held = filled(dir.path()).await;
+    let contents = filled(dir.path()).await;
     let data = dir.path();
     let report = recover(data, true).await.unwrap();
     let kept = PathBuf::from(report.catalog_kept.unwrap());
     // The new catalog is complete, and the old one was just moved away.
     fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();
-    check(data, &held, "no catalog").await;
+    check(data, &contents, "no catalog").await;
     assert!(!data.join("catalog.recovered").exists());
     // The new catalog is complete, and the old one is still in place.
     fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();

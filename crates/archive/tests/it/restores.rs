@@ -36,7 +36,7 @@ fn entries(dir: &Path) -> Vec<Entry> {
 
 /// Returns the read in a log entry, with its platter and the time it may take.
 fn read_of(entry: &Entry) -> Option<(RequestId, PlatterId, Duration)> {
-    match entry.what {
+    match entry.record {
         Logged::Event(Event::Read { request, platter, deadline, .. }) => {
             Some((request, platter, deadline.since(entry.at)))
         }
@@ -45,7 +45,7 @@ fn read_of(entry: &Entry) -> Option<(RequestId, PlatterId, Duration)> {
 }
 
 fn finished(entry: &Entry) -> Option<RequestId> {
-    match entry.what {
+    match entry.record {
         Logged::Output(Output::Finished { request, .. }) => Some(request),
         Logged::Event(_) | Logged::Output(_) => None,
     }
@@ -211,7 +211,7 @@ async fn an_urgent_restore_is_fetched_next_and_what_was_decided_is_decided_again
     let end = log.iter().position(|entry| finished(entry) == Some(urgent)).unwrap();
     let mounts = |entries: &[Entry]| {
         let is_mount = |entry: &&Entry| {
-            matches!(&entry.what, Logged::Output(Output::Do(command))
+            matches!(&entry.record, Logged::Output(Output::Do(command))
                 if matches!(command.action, Action::Mount { .. }))
         };
         entries.iter().filter(is_mount).count()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fulgurite_archive::config::{ArchiveConfig, MediumOptions};
-use fulgurite_archive::status::ShardPlace;
+use fulgurite_archive::status::ShardLocation;
 use fulgurite_archive::{
     BodyClaim, CompletedPart, ObjectMeta, RecoverOptions, StorageClass, UploadOptions,
     WriteCondition,
@@ -26,7 +26,7 @@ fn sharded(data: &std::path::Path) -> ArchiveConfig {
     config
 }
 
-async fn places(client: &Client, name: &str) -> Vec<ShardPlace> {
+async fn places(client: &Client, name: &str) -> Vec<ShardLocation> {
     client.archive.locate(&client.bucket, &key(name)).await.unwrap()
 }
 

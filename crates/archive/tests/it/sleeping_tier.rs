@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use fulgurite_archive::config::{
-    Access, ArchiveConfig, Calm, Home, MoveWhen, TierName, TierOptions,
+    Access, ArchiveConfig, Calm, Home, MovePolicy, TierName, TierOptions,
 };
 use fulgurite_archive::status::WaitingTier;
 use fulgurite_archive::{
     Archive, ArchiveError, BucketName, ManualClock, RestoreRequest, Retrieval, StorageClass,
 };
-use fulgurite_units::{ByteCount, Due, Duration, ReadBack, UnixTime};
+use fulgurite_units::{ByteCount, Deadline, Duration, ReadBack, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -28,8 +28,8 @@ use crate::tiers::{moved, recovered, wait};
 const BEGUN: u64 = 1_767_609_000_250;
 
 #[derive(Debug, Default)]
-struct Sleeper {
-    inside: InMemory,
+struct ColdStore {
+    inner: InMemory,
     /// Due time and offset of each read that had a due time.
     asked: Mutex<Vec<(UnixTime, u64)>>,
     /// Files that the archive read back to verify its own writes.
@@ -39,16 +39,16 @@ struct Sleeper {
     is_calm: AtomicBool,
 }
 
-impl std::fmt::Display for Sleeper {
+impl std::fmt::Display for ColdStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a sleeper")
     }
 }
 
 #[async_trait]
-impl ObjectStore for Sleeper {
+impl ObjectStore for ColdStore {
     async fn put_opts(&self, at: &Path, body: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        self.inside.put_opts(at, body, opts).await
+        self.inner.put_opts(at, body, opts).await
     }
 
     async fn put_multipart_opts(
@@ -56,16 +56,16 @@ impl ObjectStore for Sleeper {
         at: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.inside.put_multipart_opts(at, opts).await
+        self.inner.put_multipart_opts(at, opts).await
     }
 
     async fn get_opts(&self, at: &Path, opts: GetOptions) -> Result<GetResult> {
-        let due = opts.extensions.get::<Due>().copied();
+        let due = opts.extensions.get::<Deadline>().copied();
         if opts.extensions.get::<ReadBack>().is_some() {
             self.read_back.lock().unwrap().push(at.to_string());
         }
-        let mut found = self.inside.get_opts(at, opts).await?;
-        let Some(Due(due)) = due else { return Ok(found) };
+        let mut found = self.inner.get_opts(at, opts).await?;
+        let Some(Deadline(due)) = due else { return Ok(found) };
         self.asked.lock().unwrap().push((due, found.range.start));
         let breaks = |left: usize| left.checked_sub(1);
         if self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, breaks).is_ok() {
@@ -85,30 +85,35 @@ impl ObjectStore for Sleeper {
         &self,
         paths: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inside.delete_stream(paths)
+        self.inner.delete_stream(paths)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inside.list(prefix)
+        self.inner.list(prefix)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inside.list_with_delimiter(prefix).await
+        self.inner.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, opts: CopyOptions) -> Result<()> {
-        self.inside.copy_opts(from, to, opts).await
+        self.inner.copy_opts(from, to, opts).await
     }
 }
 
 /// Configures the tier as the home of `GLACIER`.
-fn config(data: &std::path::Path, sleeper: &Arc<Sleeper>, when: MoveWhen) -> ArchiveConfig {
+fn config(
+    data: &std::path::Path,
+    cold_store: &Arc<ColdStore>,
+    move_policy: MovePolicy,
+) -> ArchiveConfig {
     let mut config = config_of(data);
     let rack = TierName::rack();
     config.classes.assign(StorageClass::Glacier, Home::Tier(rack.clone()), None).unwrap();
-    let store = Some(Arc::clone(sleeper) as Arc<dyn ObjectStore>);
+    let store = Some(Arc::clone(cold_store) as Arc<dyn ObjectStore>);
     let url = "rack".to_owned();
-    let options = TierOptions { url, store, when, with_entries: true, ..TierOptions::default() };
+    let options =
+        TierOptions { url, store, move_policy, with_entries: true, ..TierOptions::default() };
     config.tiers.insert(rack, options);
     config
 }
@@ -123,8 +128,8 @@ async fn open(config: ArchiveConfig) -> (ManualClock, Client) {
 
 #[tokio::test]
 async fn restores_say_by_when_they_are_due_and_go_on_where_they_broke_off() {
-    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
-    let (_clock, client) = open(config(dir.path(), &sleeper, MoveWhen::AtOnce)).await;
+    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
+    let (_clock, client) = open(config(dir.path(), &cold_store, MovePolicy::AtOnce)).await;
     let body = noise(1, 300_000);
     for name in ["soon", "later"] {
         client.put(name, StorageClass::Glacier, &body).await.unwrap();
@@ -133,11 +138,11 @@ async fn restores_say_by_when_they_are_due_and_go_on_where_they_broke_off() {
     for (name, retrieval, minutes) in
         [("later", Retrieval::Bulk, 12 * 60), ("soon", Retrieval::Expedited, 5)]
     {
-        sleeper.breaks.store(2, Ordering::SeqCst);
+        cold_store.breaks.store(2, Ordering::SeqCst);
         let request = RestoreRequest { days: 1, retrieval };
         client.archive.restore(&client.bucket, &key(name), request).await.unwrap();
         client.restored(name).await.unwrap();
-        let asked = std::mem::take(&mut *sleeper.asked.lock().unwrap());
+        let asked = std::mem::take(&mut *cold_store.asked.lock().unwrap());
         let due = UnixTime::from_millis(BEGUN + minutes * 60_000);
         let bytes = 300_000 + 16 * 5;
         let half = bytes / 2;
@@ -149,16 +154,16 @@ async fn restores_say_by_when_they_are_due_and_go_on_where_they_broke_off() {
 
 #[tokio::test]
 async fn a_store_that_only_breaks_off_fails_the_restore_and_serves_it_later() {
-    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
-    let (clock, client) = open(config(dir.path(), &sleeper, MoveWhen::AtOnce)).await;
+    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
+    let (clock, client) = open(config(dir.path(), &cold_store, MovePolicy::AtOnce)).await;
     client.put("a", StorageClass::Glacier, &noise(1, 100)).await.unwrap();
     moved(&client).await;
     // Half of one byte is nothing: from there on it makes no progress.
-    sleeper.breaks.store(usize::MAX, Ordering::SeqCst);
+    cold_store.breaks.store(usize::MAX, Ordering::SeqCst);
     client.restore("a").await.unwrap();
     let told = client.restored("a").await.unwrap_err();
     assert!(told.contains("tier \"rack\"") && told.contains("it broke off"), "{told}");
-    sleeper.breaks.store(0, Ordering::SeqCst);
+    cold_store.breaks.store(0, Ordering::SeqCst);
     clock.advance(Duration::from_secs(10));
     wait("the copy", async || client.get("a", None).await.ok()).await;
     client.archive.stop().await.unwrap();
@@ -166,25 +171,25 @@ async fn a_store_that_only_breaks_off_fails_the_restore_and_serves_it_later() {
 
 #[tokio::test]
 async fn bodies_wait_until_their_tier_is_calm_or_an_operator_urges() {
-    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
-    let asked = Arc::clone(&sleeper);
-    let when = MoveWhen::Waits {
+    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
+    let asked = Arc::clone(&cold_store);
+    let move_policy = MovePolicy::Deferred {
         calm_age: Duration::from_secs(60),
         age: Duration::from_secs(86_400),
         bytes: ByteCount::gib(1),
         calm: Calm::new(move || asked.is_calm.load(Ordering::SeqCst)),
     };
-    let (clock, client) = open(config(dir.path(), &sleeper, when)).await;
+    let (clock, client) = open(config(dir.path(), &cold_store, move_policy)).await;
     client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
     let staged = async || client.archive.status().await.unwrap().objects_staged;
     clock.advance(Duration::from_secs(3600));
     // Once the job has processed a later put, it has seen the first one.
     client.put("b", StorageClass::Standard, b"online").await.unwrap();
     assert_eq!(staged().await, 1);
-    sleeper.is_calm.store(true, Ordering::SeqCst);
+    cold_store.is_calm.store(true, Ordering::SeqCst);
     clock.advance(Duration::from_secs(1));
     moved(&client).await;
-    sleeper.is_calm.store(false, Ordering::SeqCst);
+    cold_store.is_calm.store(false, Ordering::SeqCst);
     client.put("c", StorageClass::Glacier, &noise(2, 5000)).await.unwrap();
     assert_eq!(staged().await, 1);
     client.archive.seal().await.unwrap();
@@ -197,23 +202,23 @@ async fn bodies_wait_until_their_tier_is_calm_or_an_operator_urges() {
 
 #[tokio::test]
 async fn what_waits_for_a_tier_is_named_and_can_be_waited_for() {
-    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
-    let when = MoveWhen::Waits {
+    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
+    let move_policy = MovePolicy::Deferred {
         calm_age: Duration::from_secs(86_400),
         age: Duration::from_secs(86_400),
         bytes: ByteCount::gib(1),
         calm: Calm::new(|| false),
     };
-    let (_clock, client) = open(config(dir.path(), &sleeper, when)).await;
+    let (_clock, client) = open(config(dir.path(), &cold_store, move_policy)).await;
     let status = async || client.archive.status().await.unwrap();
     assert_eq!(status().await.tiers_waiting, []);
-    client.archive.until_moved().await.unwrap();
+    client.archive.wait_until_moved().await.unwrap();
     client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
     // Rows store whole seconds.
     let since = UnixTime::from_millis(BEGUN / 1000 * 1000);
     let named = [WaitingTier { tier: "rack".to_owned(), since }];
     assert_eq!(status().await.tiers_waiting, named);
-    client.archive.until_moved().await.unwrap();
+    client.archive.wait_until_moved().await.unwrap();
     let after = status().await;
     assert_eq!((after.tiers_waiting, after.moving_bytes, after.objects_staged), (vec![], 0, 0));
     client.archive.stop().await.unwrap();
@@ -221,11 +226,11 @@ async fn what_waits_for_a_tier_is_named_and_can_be_waited_for() {
 
 #[tokio::test]
 async fn what_the_archive_reads_back_is_no_request() {
-    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
-    let (_clock, client) = open(config(dir.path(), &sleeper, MoveWhen::AtOnce)).await;
+    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
+    let (_clock, client) = open(config(dir.path(), &cold_store, MovePolicy::AtOnce)).await;
     client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
     moved(&client).await;
-    let read_back = || std::mem::take(&mut *sleeper.read_back.lock().unwrap());
+    let read_back = || std::mem::take(&mut *cold_store.read_back.lock().unwrap());
     let read = read_back();
     assert_eq!(read.len(), 2, "the entry and the body: {read:?}");
     client.restore("a").await.unwrap();
@@ -244,8 +249,8 @@ async fn what_the_archive_reads_back_is_no_request() {
 
 #[tokio::test]
 async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
-    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
-    let made = || config(dir.path(), &sleeper, MoveWhen::AtOnce);
+    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
+    let made = || config(dir.path(), &cold_store, MovePolicy::AtOnce);
     let (_clock, client) = open(made()).await;
     let small = noise(1, 5000);
     let large = noise(2, 9 << 20);
@@ -256,10 +261,10 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
     drop(client);
     let forgets = async || {
         let all: Vec<Path> =
-            sleeper.inside.list(None).map(|of| of.unwrap().location).collect().await;
+            cold_store.inner.list(None).map(|meta| meta.unwrap().location).collect().await;
         for path in all {
             if path.as_ref().ends_with(".entry") || path.as_ref().ends_with(".json") {
-                sleeper.inside.delete(&path).await.unwrap();
+                cold_store.inner.delete(&path).await.unwrap();
             }
         }
     };
@@ -293,7 +298,7 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
     // The same entries keep another archive from claiming the tier.
     forgets().await;
     let other = tempfile::tempdir().unwrap();
-    let client = Client::open(config(other.path(), &sleeper, MoveWhen::AtOnce)).await;
+    let client = Client::open(config(other.path(), &cold_store, MovePolicy::AtOnce)).await;
     client.put("mine", StorageClass::Glacier, &small).await.unwrap();
     wait("the tier to be refused", async || {
         let told = client.archive.degraded();
@@ -305,8 +310,8 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
 
 #[tokio::test]
 async fn what_sleeps_is_not_read_at_once() {
-    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
-    let mut config = config(dir.path(), &sleeper, MoveWhen::AtOnce);
+    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
+    let mut config = config(dir.path(), &cold_store, MovePolicy::AtOnce);
     let rack = || Home::Tier(TierName::rack());
     let at_once = config.classes.assign(StorageClass::Glacier, rack(), Some(Access::AtOnce));
     assert!(matches!(at_once, Err(ArchiveError::InvalidArgument { .. })), "{at_once:?}");

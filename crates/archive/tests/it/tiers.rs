@@ -63,9 +63,9 @@ pub(crate) async fn moved(client: &Client) {
     .await;
 }
 
-pub(crate) async fn wait<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn wait<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..6_000 {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

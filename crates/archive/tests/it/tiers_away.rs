@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fulgurite_archive::config::{Home, TierName, TierOptions};
-use fulgurite_archive::limits::TIER_REST;
+use fulgurite_archive::limits::TIER_BACKOFF;
 use fulgurite_archive::status::{JobState, Status};
 use fulgurite_archive::{Archive, ArchiveError, BucketName, ManualClock, StorageClass};
 use fulgurite_units::{Duration, UnixTime};
@@ -15,14 +15,14 @@ const TIERS: [(&str, StorageClass); 2] =
     [("cold", StorageClass::Standard), ("warm", StorageClass::GlacierIr)];
 
 /// An archive with a manual clock and two directories as tiers.
-struct Yard {
+struct Fixture {
     client: Client,
     clock: ManualClock,
     folders: [PathBuf; 2],
     _dirs: [tempfile::TempDir; 2],
 }
 
-impl Yard {
+impl Fixture {
     async fn open() -> Self {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let mut config = config(dirs[0].path());
@@ -91,57 +91,57 @@ const IDLE: (JobState, Option<u64>, u64) = (JobState::Idle, None, 0);
 
 #[tokio::test]
 async fn two_tiers_that_are_away_come_back_by_themselves() {
-    let yard = Yard::open().await;
-    yard.put("first").await;
-    yard.until((0, 2), [IDLE, IDLE]).await;
+    let fixture = Fixture::open().await;
+    fixture.put("first").await;
+    fixture.until((0, 2), [IDLE, IDLE]).await;
 
     // Both become unavailable under the running archive; one leaves the empty mount point of an
     // unmounted disk.
-    yard.move_folder(0, true);
-    yard.move_folder(1, true);
-    std::fs::create_dir(&yard.folders[1]).unwrap();
-    yard.put("second").await;
-    let rest = TIER_REST.as_nanos() / 1_000_000_000;
+    fixture.move_folder(0, true);
+    fixture.move_folder(1, true);
+    std::fs::create_dir(&fixture.folders[1]).unwrap();
+    fixture.put("second").await;
+    let rest = TIER_BACKOFF.as_nanos() / 1_000_000_000;
     let rests = |seconds, failures| (JobState::Resting, Some(seconds), failures);
-    yard.until((2, 2), [rests(rest, 1), rests(rest, 1)]).await;
-    let told = yard.client.archive.degraded();
+    fixture.until((2, 2), [rests(rest, 1), rests(rest, 1)]).await;
+    let told = fixture.client.archive.degraded();
     for (tier, _) in TIERS {
         let line = told.iter().find(|line| line.contains(&format!("tier \"{tier}\"")));
         assert!(line.unwrap().contains("is its disk mounted?"), "{told:?}");
     }
-    for outcome in yard.get("first").await {
+    for outcome in fixture.get("first").await {
         assert!(matches!(outcome, Err(ArchiveError::TierUnavailable { .. })), "{outcome:?}");
     }
-    for outcome in yard.get("second").await {
+    for outcome in fixture.get("second").await {
         outcome.unwrap();
     }
-    let verified = yard.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
+    let verified = fixture.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
     let told = verified.tiers.iter().map(|tier| (tier.bodies, tier.bodies_damaged));
     assert_eq!(told.collect::<Vec<_>>(), [(0, 0), (0, 0)], "what is away is not damaged");
     assert!(verified.tiers.iter().all(|tier| tier.error.is_some()), "{verified:?}");
-    assert!(!yard.folders[0].exists(), "nothing is made where a tier was");
-    assert_eq!(std::fs::read_dir(&yard.folders[1]).unwrap().count(), 0);
+    assert!(!fixture.folders[0].exists(), "nothing is made where a tier was");
+    assert_eq!(std::fs::read_dir(&fixture.folders[1]).unwrap().count(), 0);
 
     // One is back: it is retried after its backoff, and the other does not delay it.
-    yard.move_folder(0, false);
-    yard.clock.advance(Duration::from_nanos(TIER_REST.as_nanos() - 1));
-    yard.until((2, 2), [rests(0, 1), rests(0, 1)]).await;
-    yard.clock.advance(Duration::from_nanos(1));
+    fixture.move_folder(0, false);
+    fixture.clock.advance(Duration::from_nanos(TIER_BACKOFF.as_nanos() - 1));
+    fixture.until((2, 2), [rests(0, 1), rests(0, 1)]).await;
+    fixture.clock.advance(Duration::from_nanos(1));
     let came_back = (JobState::Idle, None, 1);
-    yard.until((1, 3), [came_back, rests(2 * rest, 2)]).await;
-    let [cold, warm] = yard.get("first").await;
+    fixture.until((1, 3), [came_back, rests(2 * rest, 2)]).await;
+    let [cold, warm] = fixture.get("first").await;
     cold.unwrap();
     assert!(matches!(warm, Err(ArchiveError::TierUnavailable { .. })), "{warm:?}");
 
-    std::fs::remove_dir(&yard.folders[1]).unwrap();
-    yard.move_folder(1, false);
-    yard.clock.advance(TIER_REST + TIER_REST);
-    yard.until((0, 4), [came_back, (JobState::Idle, None, 2)]).await;
-    assert_eq!(yard.client.archive.degraded(), Vec::<String>::new());
+    std::fs::remove_dir(&fixture.folders[1]).unwrap();
+    fixture.move_folder(1, false);
+    fixture.clock.advance(TIER_BACKOFF + TIER_BACKOFF);
+    fixture.until((0, 4), [came_back, (JobState::Idle, None, 2)]).await;
+    assert_eq!(fixture.client.archive.degraded(), Vec::<String>::new());
     for name in ["first", "second"] {
-        for outcome in yard.get(name).await {
+        for outcome in fixture.get(name).await {
             outcome.unwrap();
         }
     }
-    yard.client.archive.stop().await.unwrap();
+    fixture.client.archive.stop().await.unwrap();
 }

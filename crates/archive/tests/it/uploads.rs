@@ -8,9 +8,9 @@ use fulgurite_archive::{
 use fulgurite_units::UploadId;
 
 use crate::harness::noise;
-use crate::model::{BUCKETS, Condition, Listing, Spot, UploadStep, write_condition};
+use crate::model::{BUCKETS, Condition, Listing, ObjectRef, UploadStep, write_condition};
 use crate::reference::{Listed, Object, Part, Upload, checksum, md5};
-use crate::world::{World, agree, bucket, check_info, key, meet, meta};
+use crate::world::{World, assert_agree, bucket, check_info, count_answer, key, meta};
 
 fn check_part(info: &PartInfo, number: u32, part: &Part) {
     let expected = PartInfo {
@@ -31,8 +31,8 @@ impl World {
             return;
         }
         match step {
-            UploadStep::Create(spot, class, algorithm, full_object) => {
-                self.create_upload(*spot, *class, *algorithm, *full_object).await;
+            UploadStep::Create(object_ref, class, algorithm, full_object) => {
+                self.create_upload(*object_ref, *class, *algorithm, *full_object).await;
             }
             UploadStep::List(number, prefix, limit) => {
                 self.list_uploads(BUCKETS[*number], prefix, *limit).await;
@@ -40,8 +40,8 @@ impl World {
             UploadStep::PutPart(upload, number, body) => {
                 self.put_part(*upload % count, *number, noise(body.seed, body.bytes)).await;
             }
-            UploadStep::CopyPart(spot, range, upload, number) => {
-                self.copy_part(*spot, *range, *upload % count, *number).await;
+            UploadStep::CopyPart(object_ref, range, upload, number) => {
+                self.copy_part(*object_ref, *range, *upload % count, *number).await;
             }
             UploadStep::ListParts(upload, after, limit) => {
                 self.list_parts(*upload % count, *after, *limit).await;
@@ -55,23 +55,25 @@ impl World {
 
     async fn create_upload(
         &mut self,
-        spot: Spot,
+        object_ref: ObjectRef,
         class: StorageClass,
         algorithm: Option<ChecksumAlgorithm>,
         full_object: bool,
     ) {
         let options = UploadOptions { class, meta: meta(5), algorithm, full_object };
-        let (in_bucket, name) = (bucket(spot.bucket()), key(spot.key()));
+        let (in_bucket, name) = (bucket(object_ref.bucket()), key(object_ref.key()));
         let got = self.archive().create_upload(&in_bucket, &name, options).await;
-        let Some((info, ())) = agree(got, self.reference.require_bucket(spot.bucket())) else {
+        let Some((info, ())) =
+            assert_agree(got, self.reference.require_bucket(object_ref.bucket()))
+        else {
             return;
         };
-        assert_eq!((info.key.as_str(), info.class), (spot.key(), class));
+        assert_eq!((info.key.as_str(), info.class), (object_ref.key(), class));
         assert_eq!((info.algorithm, info.full_object), (algorithm, full_object));
         assert_eq!(info.initiated, self.reference.seconds());
         let upload = Upload {
-            bucket: spot.bucket().to_owned(),
-            key: spot.key().to_owned(),
+            bucket: object_ref.bucket().to_owned(),
+            key: object_ref.key().to_owned(),
             id: info.upload_id,
             initiated: info.initiated,
             class,
@@ -81,7 +83,7 @@ impl World {
             parts: std::collections::BTreeMap::new(),
         };
         self.reference.uploads.insert(info.upload_id, upload);
-        self.uploads.push((spot, info.upload_id));
+        self.uploads.push((object_ref, info.upload_id));
     }
 
     /// Adds a part to the reference after the archive has accepted it.
@@ -97,22 +99,22 @@ impl World {
     }
 
     async fn put_part(&mut self, upload: usize, number: u32, body: Vec<u8>) {
-        let (spot, id) = self.uploads[upload];
-        let got = self.write_part(spot, id, number, &body).await;
-        let want = self.reference.upload(spot.bucket(), spot.key(), id).map(|_| ());
-        if let Some((info, ())) = agree(got, want) {
+        let (object_ref, id) = self.uploads[upload];
+        let got = self.write_part(object_ref, id, number, &body).await;
+        let want = self.reference.upload(object_ref.bucket(), object_ref.key(), id).map(|_| ());
+        if let Some((info, ())) = assert_agree(got, want) {
             self.part_taken(upload, number, body, &info);
         }
     }
 
     async fn write_part(
         &self,
-        spot: Spot,
+        object_ref: ObjectRef,
         id: UploadId,
         number: u32,
         body: &[u8],
     ) -> Result<PartInfo, ArchiveError> {
-        let (in_bucket, name) = (bucket(spot.bucket()), key(spot.key()));
+        let (in_bucket, name) = (bucket(object_ref.bucket()), key(object_ref.key()));
         let claim = BodyClaim { bytes: Some(body.len() as u64), ..BodyClaim::default() };
         let mut writer = self.archive().put_part(&in_bucket, &name, id, number, claim).await?;
         for piece in body.chunks(300_000) {
@@ -123,33 +125,33 @@ impl World {
 
     async fn copy_part(
         &mut self,
-        from: Spot,
+        from: ObjectRef,
         range: Option<ByteRange>,
         upload: usize,
         number: u32,
     ) {
         self.settle().await;
-        let (spot, id) = self.uploads[upload];
+        let (object_ref, id) = self.uploads[upload];
         let source = self.reference.get(from.bucket(), from.key(), range);
         let want = source.and_then(|(_, body)| {
-            self.reference.upload(spot.bucket(), spot.key(), id)?;
+            self.reference.upload(object_ref.bucket(), object_ref.key(), id)?;
             Ok(body.to_vec())
         });
         let (from_bucket, from_key) = (bucket(from.bucket()), key(from.key()));
-        let (in_bucket, name) = (bucket(spot.bucket()), key(spot.key()));
+        let (in_bucket, name) = (bucket(object_ref.bucket()), key(object_ref.key()));
         let source = (&from_bucket, &from_key);
         let got = self.archive().copy_part(source, range, &in_bucket, &name, id, number).await;
-        if let Some((info, body)) = agree(got, want) {
+        if let Some((info, body)) = assert_agree(got, want) {
             self.part_taken(upload, number, body, &info);
         }
     }
 
     async fn list_parts(&self, upload: usize, after: u32, limit: usize) {
-        let (spot, id) = self.uploads[upload];
-        let (in_bucket, name) = (bucket(spot.bucket()), key(spot.key()));
+        let (object_ref, id) = self.uploads[upload];
+        let (in_bucket, name) = (bucket(object_ref.bucket()), key(object_ref.key()));
         let got = self.archive().list_parts(&in_bucket, &name, id, after, limit).await;
-        let want = self.reference.upload(spot.bucket(), spot.key(), id);
-        let Some(((info, parts, is_more), upload)) = agree(got, want) else { return };
+        let want = self.reference.upload(object_ref.bucket(), object_ref.key(), id);
+        let Some(((info, parts, is_more), upload)) = assert_agree(got, want) else { return };
         assert_eq!((info.upload_id, info.class), (id, upload.class));
         let expected: Vec<_> = upload.parts.range(after + 1..).collect();
         assert_eq!(is_more, expected.len() > limit);
@@ -165,7 +167,7 @@ impl World {
             let marker = after.clone();
             let got = self.archive().list_uploads(&bucket(from), prefix, marker, limit).await;
             let want = self.reference.uploads(from, prefix, after.as_ref(), limit);
-            let Some(((got, is_more), want)) = agree(got, want) else { return };
+            let Some(((got, is_more), want)) = assert_agree(got, want) else { return };
             let ids: Vec<UploadId> = got.iter().map(|info| info.upload_id).collect();
             assert_eq!((ids, is_more), want);
             let Some(last) = got.last().filter(|_| is_more) else { return };
@@ -176,8 +178,8 @@ impl World {
         }
     }
 
-    fn listed(&self, spot: Spot, id: UploadId, listing: Listing) -> Vec<Listed> {
-        let upload = self.reference.upload(spot.bucket(), spot.key(), id).ok();
+    fn listed(&self, object_ref: ObjectRef, id: UploadId, listing: Listing) -> Vec<Listed> {
+        let upload = self.reference.upload(object_ref.bucket(), object_ref.key(), id).ok();
         let parts = upload.iter().flat_map(|upload| &upload.parts);
         let etag = |part: &Part| hex::encode(part.md5);
         let mut all: Vec<Listed> =
@@ -199,16 +201,17 @@ impl World {
     }
 
     async fn complete(&mut self, upload: usize, listing: Listing, condition: Condition) {
-        let (spot, id) = self.uploads[upload];
-        let listed = self.listed(spot, id, listing);
-        let condition = write_condition(condition, self.current_etag(spot).as_deref());
+        let (object_ref, id) = self.uploads[upload];
+        let listed = self.listed(object_ref, id, listing);
+        let condition = write_condition(condition, self.current_etag(object_ref).as_deref());
         let wrong = matches!(listing, Listing::WrongChecksum).then(|| Checksum {
             algorithm: ChecksumAlgorithm::Crc32,
             value: vec![1, 2, 3, 4],
             composite_parts: None,
         });
         let is_open = self.reference.uploads.contains_key(&id);
-        let want = self.reference.complete(spot.bucket(), spot.key(), id, &listed, &condition);
+        let want =
+            self.reference.complete(object_ref.bucket(), object_ref.key(), id, &listed, &condition);
         let want = want.and_then(|object| match &wrong {
             Some(wrong) if is_open && wrong.value != object.checksum.value => Err("BadDigest"),
             Some(_) | None => Ok(object),
@@ -221,29 +224,36 @@ impl World {
                 checksum: None,
             })
             .collect();
-        let (in_bucket, name) = (bucket(spot.bucket()), key(spot.key()));
+        let (in_bucket, name) = (bucket(object_ref.bucket()), key(object_ref.key()));
         // Restores that the answer could show are finished first.
         self.settle().await;
         let got =
             self.archive().complete_upload(&in_bucket, &name, id, parts, condition, wrong).await;
-        let Some((info, object)) = agree(got, want) else { return };
+        let Some((info, object)) = assert_agree(got, want) else { return };
         if !is_open {
-            meet("completed twice");
-            let object = self.reference.object(spot.bucket(), spot.key()).unwrap();
-            return check_info(&info, spot.key(), object, self.reference.now);
+            count_answer("completed twice");
+            let object = self.reference.object(object_ref.bucket(), object_ref.key()).unwrap();
+            return check_info(&info, object_ref.key(), object, self.reference.now);
         }
         let object = Object { id: info.object_id, ..object };
-        check_info(&info, spot.key(), &object, self.reference.now);
-        meet(if object.part_count > Some(1) { "completed of many" } else { "completed of one" });
-        self.reference.put(spot.bucket(), spot.key(), object);
+        check_info(&info, object_ref.key(), &object, self.reference.now);
+        count_answer(if object.part_count > Some(1) {
+            "completed of many"
+        } else {
+            "completed of one"
+        });
+        self.reference.put(object_ref.bucket(), object_ref.key(), object);
         self.reference.uploads.remove(&id);
     }
 
     pub(crate) async fn abort(&mut self, upload: usize) {
-        let (spot, id) = self.uploads[upload];
-        let got = self.archive().abort_upload(&bucket(spot.bucket()), &key(spot.key()), id).await;
-        let want = self.reference.upload(spot.bucket(), spot.key(), id).map(|_| ());
-        agree(got, want);
+        let (object_ref, id) = self.uploads[upload];
+        let got = self
+            .archive()
+            .abort_upload(&bucket(object_ref.bucket()), &key(object_ref.key()), id)
+            .await;
+        let want = self.reference.upload(object_ref.bucket(), object_ref.key(), id).map(|_| ());
+        assert_agree(got, want);
         self.reference.uploads.remove(&id);
     }
 }

@@ -20,14 +20,14 @@ use futures::StreamExt as _;
 use tempfile::TempDir;
 
 use crate::harness::{config, files, noise};
-use crate::model::{BUCKETS, Body, Condition, Flaw, Spot, Step, write_condition};
+use crate::model::{BUCKETS, Body, Condition, Flaw, ObjectRef, Step, write_condition};
 use crate::reference::{Answer, Copied, Object, Reference, checksum, md5};
 use crate::toy_tier::Drawer;
 
 /// 2026-01-05T10:30:00.250Z: neither a whole second nor near midnight.
 const BEGIN_MS: u64 = 1_767_609_000_250;
 /// Timeout for background work.
-const PATIENCE: Duration = Duration::from_secs(25);
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// The homes of STANDARD and GLACIER objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) struct World {
     archive: Option<Archive>,
     pub(crate) reference: Reference,
     /// All uploads that ever existed.
-    pub(crate) uploads: Vec<(Spot, UploadId)>,
+    pub(crate) uploads: Vec<(ObjectRef, UploadId)>,
 }
 
 pub(crate) fn bucket(name: &str) -> BucketName {
@@ -105,20 +105,20 @@ async fn stored(tier: &TierOptions, folder: &Path) -> usize {
 }
 
 /// How often each answer occurred that a history should reach now and then.
-pub(crate) static MET: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+pub(crate) static ANSWER_COUNTS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-pub(crate) fn meet(answer: &str) {
-    *MET.lock().unwrap().entry(answer.to_owned()).or_default() += 1;
+pub(crate) fn count_answer(answer: &str) {
+    *ANSWER_COUNTS.lock().unwrap().entry(answer.to_owned()).or_default() += 1;
 }
 
 /// Returns both results when both succeeded; `None` when both are the same error.
 #[track_caller]
-pub(crate) fn agree<T, U>(got: Result<T, ArchiveError>, want: Answer<U>) -> Option<(T, U)> {
+pub(crate) fn assert_agree<T, U>(got: Result<T, ArchiveError>, want: Answer<U>) -> Option<(T, U)> {
     match (got, want) {
         (Ok(got), Ok(want)) => Some((got, want)),
         (Err(got), Err(want)) => {
             assert_eq!(name(&got), want, "{got}");
-            meet(want);
+            count_answer(want);
             None
         }
         (Ok(_), Err(want)) => panic!("it went well, but should be {want}"),
@@ -217,32 +217,37 @@ impl World {
         match step {
             Step::CreateBucket(number) => {
                 let got = self.archive().create_bucket(&bucket(BUCKETS[*number])).await;
-                agree(got, self.reference.create_bucket(BUCKETS[*number]));
+                assert_agree(got, self.reference.create_bucket(BUCKETS[*number]));
             }
             Step::DeleteBucket(number) => {
                 let got = self.archive().delete_bucket(&bucket(BUCKETS[*number])).await;
-                agree(got, self.reference.delete_bucket(BUCKETS[*number]));
+                assert_agree(got, self.reference.delete_bucket(BUCKETS[*number]));
             }
-            Step::Put(spot, class, body, condition, algorithm) => {
-                self.put(*spot, *class, *body, *condition, *algorithm).await;
+            Step::Put(object_ref, class, body, condition, algorithm) => {
+                self.put(*object_ref, *class, *body, *condition, *algorithm).await;
             }
-            Step::BadPut(spot, class, body, flaw) => {
-                self.bad_put(*spot, *class, *body, *flaw).await;
+            Step::BadPut(object_ref, class, body, flaw) => {
+                self.bad_put(*object_ref, *class, *body, *flaw).await;
             }
-            Step::Get(spot, range) => self.get(*spot, *range).await,
-            Step::Head(spot) => self.head(*spot).await,
+            Step::Get(object_ref, range) => self.get(*object_ref, *range).await,
+            Step::Head(object_ref) => self.head(*object_ref).await,
             Step::List(number, query) => self.list(BUCKETS[*number], query.clone()).await,
-            Step::Delete(spot) => {
-                let got = self.archive().delete(&bucket(spot.bucket()), &key(spot.key())).await;
-                let want = self.reference.delete(spot.bucket(), spot.key());
-                if let Some((got, want)) = agree(got, want) {
+            Step::Delete(object_ref) => {
+                let got = self
+                    .archive()
+                    .delete(&bucket(object_ref.bucket()), &key(object_ref.key()))
+                    .await;
+                let want = self.reference.delete(object_ref.bucket(), object_ref.key());
+                if let Some((got, want)) = assert_agree(got, want) {
                     assert_eq!(got, want);
                 }
             }
             Step::Copy(from, to, class, condition) => {
                 self.copy(*from, *to, *class, *condition).await;
             }
-            Step::Restore(spot, days, retrieval) => self.restore(*spot, *days, *retrieval).await,
+            Step::Restore(object_ref, days, retrieval) => {
+                self.restore(*object_ref, *days, *retrieval).await
+            }
             Step::Seal => self.seal().await,
             Step::Restart => self.restart().await,
             Step::Advance { hours } => {
@@ -254,18 +259,23 @@ impl World {
         }
     }
 
-    pub(crate) fn current_etag(&self, spot: Spot) -> Option<String> {
-        self.reference.object(spot.bucket(), spot.key()).ok().map(|object| object.etag.clone())
+    pub(crate) fn current_etag(&self, object_ref: ObjectRef) -> Option<String> {
+        self.reference
+            .object(object_ref.bucket(), object_ref.key())
+            .ok()
+            .map(|object| object.etag.clone())
     }
 
     async fn write(
         &self,
-        spot: Spot,
+        object_ref: ObjectRef,
         options: PutOptions,
         body: &[u8],
     ) -> Result<ObjectInfo, ArchiveError> {
-        let mut writer =
-            self.archive().put(&bucket(spot.bucket()), &key(spot.key()), options).await?;
+        let mut writer = self
+            .archive()
+            .put(&bucket(object_ref.bucket()), &key(object_ref.key()), options)
+            .await?;
         for piece in body.chunks(70_000) {
             writer.write(Bytes::copy_from_slice(piece)).await?;
         }
@@ -274,15 +284,15 @@ impl World {
 
     async fn put(
         &mut self,
-        spot: Spot,
+        object_ref: ObjectRef,
         class: StorageClass,
         body: Body,
         condition: Condition,
         algorithm: ChecksumAlgorithm,
     ) {
         let bytes = noise(body.seed, body.bytes);
-        let condition = write_condition(condition, self.current_etag(spot).as_deref());
-        let want = self.reference.may_write(spot.bucket(), spot.key(), &condition);
+        let condition = write_condition(condition, self.current_etag(object_ref).as_deref());
+        let want = self.reference.may_write(object_ref.bucket(), object_ref.key(), &condition);
         // Half of the clients declare length and checksum, the others nothing.
         let claim = if body.seed.is_multiple_of(2) {
             BodyClaim {
@@ -295,19 +305,19 @@ impl World {
             BodyClaim { algorithm: Some(algorithm), ..BodyClaim::default() }
         };
         let options = PutOptions { class, meta: meta(body.seed), condition, claim };
-        let got = self.write(spot, options, &bytes).await;
-        if let Some((info, ())) = agree(got, want) {
+        let got = self.write(object_ref, options, &bytes).await;
+        if let Some((info, ())) = assert_agree(got, want) {
             let object = Object {
                 id: info.object_id,
                 meta: meta(body.seed),
                 ..self.reference.plain(class, bytes, algorithm)
             };
-            check_info(&info, spot.key(), &object, self.reference.now);
-            self.reference.put(spot.bucket(), spot.key(), object);
+            check_info(&info, object_ref.key(), &object, self.reference.now);
+            self.reference.put(object_ref.bucket(), object_ref.key(), object);
         }
     }
 
-    async fn bad_put(&self, spot: Spot, class: StorageClass, body: Body, flaw: Flaw) {
+    async fn bad_put(&self, object_ref: ObjectRef, class: StorageClass, body: Body, flaw: Flaw) {
         let bytes = noise(body.seed, body.bytes + 1);
         let count = bytes.len() as u64;
         let mut claim = BodyClaim { bytes: Some(count), ..BodyClaim::default() };
@@ -328,43 +338,52 @@ impl World {
         };
         let condition = write_condition(Condition::None, None);
         let options = PutOptions { class, meta: meta(1), condition, claim };
-        let may = self.reference.require_bucket(spot.bucket());
+        let may = self.reference.require_bucket(object_ref.bucket());
         if matches!(flaw, Flaw::Dropped) && may.is_ok() {
-            let (bucket, key) = (bucket(spot.bucket()), key(spot.key()));
+            let (bucket, key) = (bucket(object_ref.bucket()), key(object_ref.key()));
             let mut writer = self.archive().put(&bucket, &key, options).await.unwrap();
             writer.write(Bytes::from(bytes)).await.unwrap();
             return;
         }
         let want = may.and(Err::<(), _>(want));
-        agree(self.write(spot, options, &bytes).await, want);
+        assert_agree(self.write(object_ref, options, &bytes).await, want);
     }
 
     async fn read(
         &self,
-        spot: Spot,
+        object_ref: ObjectRef,
         range: Option<ByteRange>,
     ) -> Result<(ObjectInfo, Vec<u8>), ArchiveError> {
-        read_all(self.archive().get(&bucket(spot.bucket()), &key(spot.key()), range).await?).await
+        read_all(
+            self.archive().get(&bucket(object_ref.bucket()), &key(object_ref.key()), range).await?,
+        )
+        .await
     }
 
-    async fn get(&mut self, spot: Spot, range: Option<ByteRange>) {
+    async fn get(&mut self, object_ref: ObjectRef, range: Option<ByteRange>) {
         self.settle().await;
-        let got = self.read(spot, range).await;
-        let want = self.reference.get(spot.bucket(), spot.key(), range);
-        if let Some(((info, got), (object, want))) = agree(got, want) {
-            assert!(got == want, "{} bytes of {} differ", got.len(), spot.key());
+        let got = self.read(object_ref, range).await;
+        let want = self.reference.get(object_ref.bucket(), object_ref.key(), range);
+        if let Some(((info, got), (object, want))) = assert_agree(got, want) {
+            assert!(got == want, "{} bytes of {} differ", got.len(), object_ref.key());
             if object.class != StorageClass::Standard {
-                meet(if object.is_on_glass { "read from glass" } else { "read from staging" });
+                count_answer(if object.is_on_glass {
+                    "read from glass"
+                } else {
+                    "read from staging"
+                });
             }
-            check_info(&info, spot.key(), object, self.reference.now);
+            check_info(&info, object_ref.key(), object, self.reference.now);
         }
     }
 
-    async fn head(&mut self, spot: Spot) {
+    async fn head(&mut self, object_ref: ObjectRef) {
         self.settle().await;
-        let got = self.archive().head(&bucket(spot.bucket()), &key(spot.key())).await;
-        if let Some((info, object)) = agree(got, self.reference.object(spot.bucket(), spot.key())) {
-            check_info(&info, spot.key(), object, self.reference.now);
+        let got = self.archive().head(&bucket(object_ref.bucket()), &key(object_ref.key())).await;
+        if let Some((info, object)) =
+            assert_agree(got, self.reference.object(object_ref.bucket(), object_ref.key()))
+        {
+            check_info(&info, object_ref.key(), object, self.reference.now);
         }
     }
 
@@ -372,7 +391,9 @@ impl World {
         self.settle().await;
         loop {
             let got = self.archive().list(&bucket(from), query.clone()).await;
-            let Some((got, want)) = agree(got, self.reference.list(from, &query)) else { return };
+            let Some((got, want)) = assert_agree(got, self.reference.list(from, &query)) else {
+                return;
+            };
             let keys: Vec<&str> = got.objects.iter().map(|info| info.key.as_str()).collect();
             assert_eq!(keys, want.keys, "{query:?}");
             assert_eq!(got.prefixes, want.prefixes, "{query:?}");
@@ -384,12 +405,22 @@ impl World {
             if got.next.is_none() {
                 return;
             }
-            meet(if got.prefixes.is_empty() { "next page" } else { "next page after a prefix" });
+            count_answer(if got.prefixes.is_empty() {
+                "next page"
+            } else {
+                "next page after a prefix"
+            });
             query.after = got.next;
         }
     }
 
-    async fn copy(&mut self, from: Spot, to: Spot, class: StorageClass, condition: Condition) {
+    async fn copy(
+        &mut self,
+        from: ObjectRef,
+        to: ObjectRef,
+        class: StorageClass,
+        condition: Condition,
+    ) {
         self.settle().await;
         let condition = write_condition(condition, self.current_etag(to).as_deref());
         let source = self.reference.get(from.bucket(), from.key(), None);
@@ -402,24 +433,35 @@ impl World {
         let (to_bucket, to_key) = (bucket(to.bucket()), key(to.key()));
         let got =
             self.archive().copy((&from_bucket, &from_key), (&to_bucket, &to_key), options).await;
-        if let Some((info, object)) = agree(got, want) {
+        if let Some((info, object)) = assert_agree(got, want) {
             let object = Object { id: info.object_id, meta: meta(3), ..object };
             check_info(&info, to.key(), &object, self.reference.now);
             self.reference.put(to.bucket(), to.key(), object);
         }
     }
 
-    async fn restore(&mut self, spot: Spot, days: u32, retrieval: Retrieval) {
+    async fn restore(&mut self, object_ref: ObjectRef, days: u32, retrieval: Retrieval) {
         let request = RestoreRequest { days, retrieval };
-        let got = self.archive().restore(&bucket(spot.bucket()), &key(spot.key()), request).await;
-        let before = self.reference.object(spot.bucket(), spot.key()).map(|object| object.copied);
+        let got = self
+            .archive()
+            .restore(&bucket(object_ref.bucket()), &key(object_ref.key()), request)
+            .await;
+        let before = self
+            .reference
+            .object(object_ref.bucket(), object_ref.key())
+            .map(|object| object.copied);
         // A restore in progress may be finished by now, or be made faster; the reference cannot
         // know.
         if matches!(before, Ok(Copied::Ongoing { .. })) {
             match got {
                 Ok(RestoreOutcome::Extended) => {
-                    self.reference.finish_restore(spot.bucket(), spot.key());
-                    let want = self.reference.restore(spot.bucket(), spot.key(), days, retrieval);
+                    self.reference.finish_restore(object_ref.bucket(), object_ref.key());
+                    let want = self.reference.restore(
+                        object_ref.bucket(),
+                        object_ref.key(),
+                        days,
+                        retrieval,
+                    );
                     assert_eq!(want, Ok(RestoreOutcome::Extended));
                     return;
                 }
@@ -427,16 +469,16 @@ impl World {
                 Err(_) => {}
             }
         }
-        let want = self.reference.restore(spot.bucket(), spot.key(), days, retrieval);
-        if let Some((got, want)) = agree(got, want) {
+        let want = self.reference.restore(object_ref.bucket(), object_ref.key(), days, retrieval);
+        if let Some((got, want)) = assert_agree(got, want) {
             assert_eq!(got, want);
-            meet(if got == RestoreOutcome::Accepted { "accepted" } else { "extended" });
+            count_answer(if got == RestoreOutcome::Accepted { "accepted" } else { "extended" });
         }
     }
 
     /// Waits until every restore in progress is finished.
     pub(crate) async fn settle(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + BACKGROUND_TIMEOUT;
         for (in_bucket, name) in self.reference.finish_restores() {
             let (in_bucket, key) = (bucket(&in_bucket), key(&name));
             loop {
@@ -495,7 +537,7 @@ impl World {
             Ok(reader) => read_all(reader).await,
             Err(error) => Err(error),
         };
-        if let Some(((_, got), (_, want))) = agree(got, want) {
+        if let Some(((_, got), (_, want))) = assert_agree(got, want) {
             assert!(got == want, "{} bytes of {name:?} differ", got.len());
         }
     }
@@ -506,7 +548,7 @@ impl World {
     }
 
     async fn check_status(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + BACKGROUND_TIMEOUT;
         let status = loop {
             let status = self.archive().status().await.unwrap();
             if status.moving_bytes == 0 && status.objects_in_tiers == self.tiered() {
@@ -530,7 +572,7 @@ impl World {
     }
 
     async fn check_nothing_is_held(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + BACKGROUND_TIMEOUT;
         loop {
             // The space of a canceled restore is freed shortly after its object.
             let held = self.archive().status().await.unwrap().log_bytes;

@@ -27,9 +27,9 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::aside::{CutBatch, keep_aside};
+use super::bit_repair;
+use super::cut_batch::{CutBatch, save_cut_batch};
 use super::errors::{damaged, file};
-use super::mend;
 use crate::CatalogError;
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
@@ -66,7 +66,7 @@ pub(super) fn check(journals: &[PathBuf], aside: &Path) -> Result<Option<CutBatc
             let reason = format!("the record at byte {end} {}", tail.reason());
             return Err(damaged(path, reason));
         }
-        let kept = keep_aside(aside, path, end, rest);
+        let kept = save_cut_batch(aside, path, end, rest);
         tracing::warn!(
             ?path,
             at = end,
@@ -82,7 +82,7 @@ pub(super) fn check(journals: &[PathBuf], aside: &Path) -> Result<Option<CutBatc
 }
 
 /// Whether any of `journals`, which were already checked, holds a batch.
-pub(super) fn hold_batches(journals: &[PathBuf]) -> Result<bool, CatalogError> {
+pub(super) fn has_batches(journals: &[PathBuf]) -> Result<bool, CatalogError> {
     for path in journals {
         let mut first = Vec::with_capacity(1);
         let read = File::open(path).and_then(|journal| journal.take(1).read_to_end(&mut first));
@@ -127,9 +127,9 @@ fn tail(rest: &[u8], start: usize, floor: u64) -> Tail {
         Tail::Unordered
     } else if batch_starts(rest).any(|at| parse(&rest[at..]).is_some()) {
         Tail::Followed
-    } else if mended(rest, floor).is_some() {
+    } else if repair(rest, floor).is_some() {
         Tail::Flipped
-    } else if rest.ends_with(&END_MAGIC) && !lacks_a_sector(rest, start) {
+    } else if rest.ends_with(&END_MAGIC) && !has_blank_sector(rest, start) {
         Tail::Changed
     } else {
         Tail::Torn
@@ -137,11 +137,11 @@ fn tail(rest: &[u8], start: usize, floor: u64) -> Tail {
 }
 
 /// Whether some sector of `rest`, which begins at byte `start` of its journal, is blank.
-fn lacks_a_sector(rest: &[u8], start: usize) -> bool {
+fn has_blank_sector(rest: &[u8], start: usize) -> bool {
     let first = (start.next_multiple_of(SECTOR_BYTES) - start).min(rest.len());
-    let (first, others) = rest.split_at(first);
+    let (first, remaining) = rest.split_at(first);
     let is_blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
-    (!first.is_empty() && is_blank(first)) || others.chunks(SECTOR_BYTES).any(is_blank)
+    (!first.is_empty() && is_blank(first)) || remaining.chunks(SECTOR_BYTES).any(is_blank)
 }
 
 /// Reads the bytes of a journal up to the last that is not zero.
@@ -170,8 +170,8 @@ fn written_bytes(file: &File) -> io::Result<u64> {
         };
         let hole = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?;
         while at < hole {
-            let most = usize::try_from(hole - at).map_or(BUFFER_BYTES, |m| m.min(BUFFER_BYTES));
-            let bytes = file.read_at(&mut buffer[..most], at)?;
+            let length = usize::try_from(hole - at).map_or(BUFFER_BYTES, |m| m.min(BUFFER_BYTES));
+            let bytes = file.read_at(&mut buffer[..length], at)?;
             if bytes == 0 {
                 return Ok(written);
             }
@@ -208,20 +208,20 @@ pub(super) fn next_batch(rest: &[u8]) -> usize {
     if let Some((batch, _)) = parse_frame(rest) {
         return batch.bytes;
     }
-    let leads_to_the_end = |&at: &usize| {
+    let can_reach_end = |&at: &usize| {
         let tail = &rest[at..];
         let end = end_of_batches(tail, &mut 0);
         end == tail.len()
     };
-    batch_starts(rest).find(leads_to_the_end).unwrap_or(rest.len())
+    batch_starts(rest).find(can_reach_end).unwrap_or(rest.len())
 }
 
 /// Returns `bytes` with one flipped bit corrected, if that makes them exactly one whole batch.
-pub(super) fn mended(bytes: &[u8], floor: u64) -> Option<Vec<u8>> {
+pub(super) fn repair(bytes: &[u8], floor: u64) -> Option<Vec<u8>> {
     let is_whole = |bytes: &[u8]| {
         parse(bytes).is_some_and(|batch| batch.bytes == bytes.len() && batch.version >= floor)
     };
-    mend::flip_back(bytes, is_whole)
+    bit_repair::correct_bit_flip(bytes, is_whole)
 }
 
 fn cut(path: &Path, end: u64) -> io::Result<()> {
@@ -317,7 +317,7 @@ fn take_row<'a>(rest: &mut &'a [u8]) -> Option<Option<RawRow<'a>>> {
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, others) = rest.split_first_chunk::<N>()?;
-    *rest = others;
+    let (first, remaining) = rest.split_first_chunk::<N>()?;
+    *rest = remaining;
     Some(*first)
 }

@@ -83,7 +83,7 @@ pub(super) fn check(
     if tables == Tables::Checked {
         verify::check(&listed)?;
     }
-    let cut = journal::check(&journals(path)?, &beside(path, ".cut"))?;
+    let cut = journal::check(&journals(path)?, &with_suffix(path, ".cut"))?;
     for entry in entries(&path.join("keyspaces"))? {
         check_keyspace(&entry)?;
     }
@@ -118,7 +118,7 @@ pub(super) fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
 
 /// Whether the journals of the store, which was already checked, hold batches.
 pub(super) fn has_batches(path: &Path) -> Result<bool, CatalogError> {
-    journal::hold_batches(&journals(path)?)
+    journal::has_batches(&journals(path)?)
 }
 
 /// Replaces all journals by an empty one. The store must be closed, with every row of its journals
@@ -145,7 +145,7 @@ pub(super) fn renew_journal(path: &Path) -> Result<(), CatalogError> {
 /// Syncs the directories of the tables again, after a sync may have failed. The content of tables
 /// was synced before they were named; only the names are uncertain, and the file system keeps those
 /// in order.
-pub(super) fn settle(path: &Path) -> Result<(), CatalogError> {
+pub(super) fn sync_table_directories(path: &Path) -> Result<(), CatalogError> {
     let keyspaces = path.join("keyspaces");
     for entry in entries(&keyspaces)? {
         if !is_kind(&entry, fs::FileType::is_dir)? {
@@ -184,7 +184,7 @@ pub(super) fn directory_number(path: &Path) -> Result<u64, CatalogError> {
 }
 
 /// Returns `path` with `suffix` appended to its name.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -192,7 +192,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Returns the temporary path for creating a store, after removing leftovers.
 pub(super) fn clear_part(path: &Path) -> Result<PathBuf, CatalogError> {
-    let part = beside(path, ".part");
+    let part = with_suffix(path, ".part");
     match fs::remove_dir_all(&part) {
         Ok(()) => Ok(part),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(part),

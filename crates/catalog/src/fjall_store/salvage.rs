@@ -32,7 +32,7 @@ pub struct Damage {
     /// The file.
     pub path: PathBuf,
     /// What is damaged, and the consequence for its rows.
-    pub what: String,
+    pub problem: String,
 }
 
 /// Result of a salvage.
@@ -57,7 +57,7 @@ pub(super) enum Kind {
 impl Kind {
     /// Returns the kind that the backend encodes as `code`; none for kinds that this program never
     /// writes.
-    pub(super) const fn of(code: u8) -> Option<Self> {
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Value),
             1 | 2 => Some(Self::Deletion),
@@ -107,8 +107,8 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn damage(&mut self, path: PathBuf, what: impl Into<String>) {
-        self.damages.push(Damage { path, what: what.into() });
+    fn damage(&mut self, path: PathBuf, problem: impl Into<String>) {
+        self.damages.push(Damage { path, problem: problem.into() });
     }
 
     fn check_marker(&mut self) -> io::Result<()> {
@@ -159,10 +159,10 @@ impl Reading<'_> {
         let listed = match table_list::read(&folder) {
             Ok(listed) => Some(listed),
             Err(error) => {
-                let mended = table_list::mended(&folder);
-                let read = if mended.is_some() { "it had a flipped bit" } else { "all are read" };
+                let repair = table_list::repair(&folder);
+                let read = if repair.is_some() { "it had a flipped bit" } else { "all are read" };
                 self.damage(folder.clone(), format!("the list of its tables: {error}; {read}"));
-                mended
+                repair
             }
         };
         let present = numbers_in(&folder.join("tables"))?;
@@ -224,35 +224,35 @@ impl Reading<'_> {
             let whole = journal::parse(rest);
             if let Some(batch) = whole.filter(|batch| batch.version >= *floor) {
                 *floor = batch.version.saturating_add(1);
-                keep_rows(batch, batch.version, rows);
+                merge_rows(batch, batch.version, rows);
                 at += batch.bytes;
                 continue;
             }
             let next = whole.map_or_else(|| journal::next_batch(rest), |batch| batch.bytes);
-            let mended =
-                if whole.is_none() { journal::mended(&rest[..next], *floor) } else { None };
-            let batch = mended.as_deref().and_then(journal::parse).or(whole);
-            let what = match batch {
+            let repair =
+                if whole.is_none() { journal::repair(&rest[..next], *floor) } else { None };
+            let batch = repair.as_deref().and_then(journal::parse).or(whole);
+            let problem = match batch {
                 Some(batch) => {
                     // A batch with an altered version comes after the previous one.
                     let version = batch.version.max(*floor);
-                    keep_rows(batch, version, rows);
-                    if mended.is_some() {
+                    merge_rows(batch, version, rows);
+                    if repair.is_some() {
                         *floor = version.saturating_add(1);
                     }
                     "is a batch with a flipped bit; its rows are kept"
                 }
                 None => "is no whole batch; its rows are not read",
             };
-            self.damage(path.to_owned(), format!("the record at byte {at} {what}"));
+            self.damage(path.to_owned(), format!("the record at byte {at} {problem}"));
             at += next;
         }
     }
 }
 
-fn keep_rows(batch: journal::RawBatch<'_>, version: u64, rows: &mut BTreeMap<u64, Journaled>) {
+fn merge_rows(batch: journal::RawBatch<'_>, version: u64, rows: &mut BTreeMap<u64, Journaled>) {
     for row in batch.rows() {
-        let value = match (Kind::of(row.kind), row.compression) {
+        let value = match (Kind::from_code(row.kind), row.compression) {
             (Some(Kind::Deletion), _) => None,
             (Some(Kind::Value), 0) => Some(row.stored.to_vec()),
             (Some(Kind::Value), 1) => {

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::salvage::{Damage, Kind, Version};
-use super::{mend, table_list};
+use super::{bit_repair, table_list};
 
 const MAGIC: [u8; 4] = *b"LSM\x03";
 const HEADER_BYTES: usize = 33;
@@ -89,9 +89,9 @@ impl Table {
 
     fn read_block(&mut self, damages: &mut Vec<Damage>) -> io::Result<()> {
         let begin = self.at;
-        let mut damage = |what: String| {
+        let mut damage = |problem: String| {
             let path = self.path.clone();
-            damages.push(Damage { path, what: format!("the block at byte {begin} {what}") });
+            damages.push(Damage { path, problem: format!("the block at byte {begin} {problem}") });
         };
         let Some(header) = self.header(begin, &mut damage)? else {
             self.at = self.find_block(begin + 1)?;
@@ -109,10 +109,11 @@ impl Table {
             return Ok(());
         }
         if xxh3_128(&stored) != header.checksum {
-            match mend::flip_back(&stored, |bytes| xxh3_128(bytes) == header.checksum) {
-                Some(mended) => {
+            match bit_repair::correct_bit_flip(&stored, |bytes| xxh3_128(bytes) == header.checksum)
+            {
+                Some(repaired) => {
                     damage("had a flipped bit, and all its rows are kept".to_owned());
-                    stored = mended;
+                    stored = repaired;
                 }
                 None => {
                     damage("does not match its checksum; its rows are not read".to_owned());
@@ -137,10 +138,10 @@ impl Table {
         if let Some(header) = parse_header(&bytes) {
             return Ok(Some(header));
         }
-        let mended = mend::flip_back(&bytes, |bytes| {
+        let repaired = bit_repair::correct_bit_flip(&bytes, |bytes| {
             <&[u8; HEADER_BYTES]>::try_from(bytes).is_ok_and(|b| parse_header(b).is_some())
         });
-        let header = mended.and_then(|bytes| parse_header(bytes.as_slice().try_into().ok()?));
+        let header = repaired.and_then(|bytes| parse_header(bytes.as_slice().try_into().ok()?));
         damage(match header {
             Some(_) => "had a flipped bit in its header".to_owned(),
             None => "is not a block; its rows are not read".to_owned(),
@@ -157,7 +158,7 @@ impl Table {
             let bytes = read_up_to(&self.file, &mut window, start)?;
             for at in 0..bytes.saturating_sub(HEADER_BYTES - 1) {
                 let found = window[at..].first_chunk().and_then(parse_header).is_some();
-                if found && self.leads_to_the_end(start + at as u64)? {
+                if found && self.can_reach_end(start + at as u64)? {
                     return Ok(start + at as u64);
                 }
             }
@@ -169,7 +170,7 @@ impl Table {
         Ok(self.end)
     }
 
-    fn leads_to_the_end(&self, mut at: u64) -> io::Result<bool> {
+    fn can_reach_end(&self, mut at: u64) -> io::Result<bool> {
         let mut bytes = [0; HEADER_BYTES];
         while at < self.end && read_whole(&self.file, &mut bytes, at)? {
             let Some(header) = parse_header(&bytes) else { return Ok(false) };
@@ -229,7 +230,7 @@ fn parse_rows(block: &[u8]) -> Option<VecDeque<Version>> {
     let mut head: &[u8] = &[];
     let mut rows = VecDeque::new();
     for index in 0..usize::try_from(count).ok()? {
-        let kind = Kind::of(take(&mut rest, 1)?[0])?;
+        let kind = Kind::from_code(take(&mut rest, 1)?[0])?;
         let version = varint(&mut rest)?;
         let shared = if index % interval == 0 { 0 } else { length(&mut rest)? };
         let key_bytes = length(&mut rest)?;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::errors::damaged;
-use super::{layout, mend};
+use super::{bit_repair, layout};
 use crate::CatalogError;
 
 /// The kind of checksum in `current` and in the list.
@@ -29,7 +29,7 @@ const CONTENTS_MAGIC: &[u8] = b"TOC!";
 
 /// A table in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct TableEntry {
     /// The name of its file.
     pub(super) number: u64,
     /// XXH3-128 of its file.
@@ -39,7 +39,7 @@ pub(super) struct Listed {
 }
 
 /// Reads the tables in use of the keyspace at `path`, from a list that matches its checksum.
-pub(super) fn read(path: &Path) -> Result<Vec<Listed>, CatalogError> {
+pub(super) fn read(path: &Path) -> Result<Vec<TableEntry>, CatalogError> {
     let (number, checksum) = current(path)?;
     let list = path.join(format!("v{number}"));
     let content = layout::read(&list)?;
@@ -50,14 +50,14 @@ pub(super) fn read(path: &Path) -> Result<Vec<Listed>, CatalogError> {
 }
 
 /// Reads the list where [`read`] fails, if one bit of the list or of its checksum was flipped.
-pub(super) fn mended(path: &Path) -> Option<Vec<Listed>> {
+pub(super) fn repair(path: &Path) -> Option<Vec<TableEntry>> {
     let current = current(path).ok();
     newest(path).into_iter().rev().find_map(|list| {
         let content = fs::read(&list).ok()?;
         let (_, checksum) = current?;
-        let mended = mend::flip_back(&content, |bytes| xxh3_128(bytes) == checksum);
+        let repair = bit_repair::correct_bit_flip(&content, |bytes| xxh3_128(bytes) == checksum);
         let is_off_by_one_bit = (xxh3_128(&content) ^ checksum).count_ones() <= 1;
-        parse(&mended.or_else(|| is_off_by_one_bit.then_some(content))?)
+        parse(&repair.or_else(|| is_off_by_one_bit.then_some(content))?)
     })
 }
 
@@ -84,7 +84,7 @@ fn current(path: &Path) -> Result<(u64, u128), CatalogError> {
     Ok((u64::from_le_bytes(number), u128::from_le_bytes(checksum)))
 }
 
-fn parse(content: &[u8]) -> Option<Vec<Listed>> {
+fn parse(content: &[u8]) -> Option<Vec<TableEntry>> {
     let tables = section(content, 0, b"tables")?;
     let place = |at| usize::try_from(at).ok();
     parse_tables(content.get(place(tables.start)?..place(tables.end)?)?)
@@ -112,7 +112,7 @@ pub(super) fn section(tail: &[u8], start: u64, name: &[u8]) -> Option<Range<u64>
     None
 }
 
-fn parse_tables(mut rest: &[u8]) -> Option<Vec<Listed>> {
+fn parse_tables(mut rest: &[u8]) -> Option<Vec<TableEntry>> {
     let mut listed = Vec::new();
     let [levels] = take(&mut rest)?;
     for _ in 0..levels {
@@ -126,7 +126,7 @@ fn parse_tables(mut rest: &[u8]) -> Option<Vec<Listed>> {
                 if kind != CHECKSUM_XXH3 {
                     return None;
                 }
-                listed.push(Listed { number, checksum, added_version });
+                listed.push(TableEntry { number, checksum, added_version });
             }
         }
     }
@@ -134,7 +134,7 @@ fn parse_tables(mut rest: &[u8]) -> Option<Vec<Listed>> {
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, others) = rest.split_first_chunk::<N>()?;
-    *rest = others;
+    let (first, remaining) = rest.split_first_chunk::<N>()?;
+    *rest = remaining;
     Some(*first)
 }

@@ -21,14 +21,14 @@ use crate::limits::TABLE_CHECKS_MAX;
 const READ_BYTES: usize = 1 << 20;
 
 /// A table in use: its file and its checksum.
-type Listed = (PathBuf, u128);
+type TableFile = (PathBuf, u128);
 
 /// Returns the tables in use of the keyspaces in these directories of the store at `path`, from
 /// lists that match their own checksums.
 pub(super) fn listed<'a>(
     path: &Path,
     directories: impl Iterator<Item = &'a u64>,
-) -> Result<Vec<Listed>, CatalogError> {
+) -> Result<Vec<TableFile>, CatalogError> {
     let mut tables = Vec::new();
     for number in directories {
         let keyspace = path.join("keyspaces").join(number.to_string());
@@ -41,11 +41,11 @@ pub(super) fn listed<'a>(
 }
 
 /// Reads and verifies every table.
-pub(super) fn check(tables: &[Listed]) -> Result<(), CatalogError> {
+pub(super) fn check(tables: &[TableFile]) -> Result<(), CatalogError> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(TABLE_CHECKS_MAX).min(tables.len());
     let next = AtomicUsize::new(0);
-    let check_those_left = || -> Result<(), CatalogError> {
+    let check_remaining = || -> Result<(), CatalogError> {
         let mut buffer = vec![0; READ_BYTES];
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -54,10 +54,10 @@ pub(super) fn check(tables: &[Listed]) -> Result<(), CatalogError> {
         }
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(check_those_left)).collect();
-        let mut result = check_those_left();
-        for other in others {
-            let checked = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(check_remaining)).collect();
+        let mut result = check_remaining();
+        for worker in workers {
+            let checked = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result = result.and(checked);
         }
         result

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use crate::limits::{GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, REOPEN_PAUSE_MIN};
+use crate::limits::{GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, REOPEN_BACKOFF_MIN};
 use crate::{
     Batch, CatalogError, Committer, Direction, ErrorKind, KeyRange, KeyValue, MemoryStore,
     ReadView, Space, Ticket, Transaction, Visitor,
@@ -18,7 +18,7 @@ use crate::{
 const ROWS: Space = Space::new("rows");
 
 /// Outcome of the next batch.
-enum Fate {
+enum BatchOutcome {
     Durable,
     Fails,
     Panics,
@@ -26,7 +26,7 @@ enum Fate {
 
 /// Requests of the committer to its store.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum StoreCall {
     /// Write a batch of this many rows.
     Batch(usize),
     /// Reopen.
@@ -37,42 +37,42 @@ enum Asked {
 /// Its check fails while `is_broken`.
 struct GatedStore {
     inner: MemoryStore,
-    arrived: Sender<Asked>,
-    fates: Mutex<Receiver<Fate>>,
+    arrived: Sender<StoreCall>,
+    outcomes: Mutex<Receiver<BatchOutcome>>,
     is_broken: AtomicBool,
 }
 
 /// The test's side of a [`GatedStore`].
 struct Gate {
-    arrived: Receiver<Asked>,
-    fates: Sender<Fate>,
+    arrived: Receiver<StoreCall>,
+    outcomes: Sender<BatchOutcome>,
 }
 
 impl Gate {
     /// Waits until a batch is at the gate. Returns its number of rows.
     fn batch(&self) -> usize {
         match self.arrived.recv().unwrap() {
-            Asked::Batch(rows) => rows,
-            Asked::Reopen => panic!("a batch, not a reopening"),
+            StoreCall::Batch(rows) => rows,
+            StoreCall::Reopen => panic!("a batch, not a reopening"),
         }
     }
 
     /// Waits until the store is asked to reopen.
     fn reopening(&self) {
-        assert_eq!(self.arrived.recv().unwrap(), Asked::Reopen);
+        assert_eq!(self.arrived.recv().unwrap(), StoreCall::Reopen);
     }
 
-    fn open(&self, fate: Fate) {
-        self.fates.send(fate).unwrap();
+    fn open(&self, outcome: BatchOutcome) {
+        self.outcomes.send(outcome).unwrap();
     }
 }
 
 fn gated() -> (Arc<GatedStore>, Gate) {
-    let ((arrived, at_gate), (fates, decided)) = (channel(), channel());
+    let ((arrived, at_gate), (outcomes, decided)) = (channel(), channel());
     let inner = MemoryStore::new(&[ROWS]);
     let (fates_decided, is_broken) = (Mutex::new(decided), AtomicBool::new(false));
-    let store = GatedStore { inner, arrived, fates: fates_decided, is_broken };
-    (Arc::new(store), Gate { arrived: at_gate, fates })
+    let store = GatedStore { inner, arrived, outcomes: fates_decided, is_broken };
+    (Arc::new(store), Gate { arrived: at_gate, outcomes })
 }
 
 impl ReadView for GatedStore {
@@ -101,8 +101,8 @@ impl KeyValue for GatedStore {
     }
 
     fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
-        self.arrived.send(Asked::Batch(batch.row_count())).unwrap();
-        self.meet_fate()?;
+        self.arrived.send(StoreCall::Batch(batch.row_count())).unwrap();
+        self.await_outcome()?;
         self.inner.apply(batch)
     }
 
@@ -115,24 +115,24 @@ impl KeyValue for GatedStore {
 
     fn reopen(&self) -> Result<(), CatalogError> {
         // A finished test does not receive any more.
-        let _ = self.arrived.send(Asked::Reopen);
-        self.meet_fate()?;
+        let _ = self.arrived.send(StoreCall::Reopen);
+        self.await_outcome()?;
         self.is_broken.store(false, Ordering::SeqCst);
         Ok(())
     }
 }
 
 impl GatedStore {
-    fn meet_fate(&self) -> Result<(), CatalogError> {
+    fn await_outcome(&self) -> Result<(), CatalogError> {
         // The lock is released first: a panic would poison it.
-        let fate = self.fates.lock().unwrap().recv();
-        match fate {
-            Ok(Fate::Durable) => Ok(()),
-            Ok(Fate::Fails) | Err(_) => {
+        let outcome = self.outcomes.lock().unwrap().recv();
+        match outcome {
+            Ok(BatchOutcome::Durable) => Ok(()),
+            Ok(BatchOutcome::Fails) | Err(_) => {
                 let source = Arc::new(std::io::Error::other("disk on fire"));
                 Err(CatalogError::Io { action: "write a batch", source })
             }
-            Ok(Fate::Panics) => panic!("engine on fire"),
+            Ok(BatchOutcome::Panics) => panic!("engine on fire"),
         }
     }
 }
@@ -171,13 +171,13 @@ fn waiting_closures_share_one_batch_and_are_answered_after_it() {
     assert_eq!(gate.batch(), 1);
     let mut rest: Vec<_> = ["a", "b", "c"].map(|key| put(&committer, key)).into();
     assert!(poll_once(&mut first).is_pending(), "no answer before the batch is durable");
-    gate.open(Fate::Durable);
+    gate.open(BatchOutcome::Durable);
     first.wait().unwrap();
 
     assert_eq!(gate.batch(), 3, "what waited is one batch");
     assert!(rest.iter_mut().all(|ticket| poll_once(ticket).is_pending()));
     assert_eq!(keys(&*store), ["first"]);
-    gate.open(Fate::Durable);
+    gate.open(BatchOutcome::Durable);
     rest.into_iter().for_each(|ticket| ticket.wait().unwrap());
     assert_eq!(keys(&*store), ["a", "b", "c", "first"]);
 
@@ -203,10 +203,10 @@ fn a_rejected_closure_leaves_no_trace_and_later_ones_see_accepted_writes() {
         panic!("bug in {}", "a closure")
     });
     let seen = committer.submit_blocking(|rows| Ok::<_, CatalogError>(keys(rows)));
-    gate.open(Fate::Durable);
+    gate.open(BatchOutcome::Durable);
     first.wait().unwrap();
     assert_eq!(gate.batch(), 1);
-    gate.open(Fate::Durable);
+    gate.open(BatchOutcome::Durable);
 
     accepted.wait().unwrap();
     assert!(matches!(rejected.wait(), Err(UpperError::Refused)));
@@ -220,32 +220,33 @@ fn a_rejected_closure_leaves_no_trace_and_later_ones_see_accepted_writes() {
 }
 
 /// Starts a committer that may reopen its store only while the flag is set.
-fn careful(store: Arc<GatedStore>) -> (Committer, Arc<AtomicBool>) {
-    let may = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&may);
-    let before = Box::new(move |_: &CatalogError| asked.load(Ordering::SeqCst));
-    (Committer::start_with(store, before).unwrap(), may)
+fn with_reopen_gate(store: Arc<GatedStore>) -> (Committer, Arc<AtomicBool>) {
+    let may_reopen = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&may_reopen);
+    let before = Box::new(move |_: &CatalogError| flag.load(Ordering::SeqCst));
+    (Committer::start_with(store, before).unwrap(), may_reopen)
 }
 
 #[test]
 fn a_failed_batch_fails_its_whole_group_and_all_later_ones_until_it_was_reopened() {
-    for (fate, kind) in [(Fate::Fails, ErrorKind::Unavailable), (Fate::Panics, ErrorKind::Internal)]
+    for (outcome, kind) in
+        [(BatchOutcome::Fails, ErrorKind::Unavailable), (BatchOutcome::Panics, ErrorKind::Internal)]
     {
         let (store, gate) = gated();
-        let (committer, may_reopen) = careful(Arc::clone(&store));
+        let (committer, may_reopen) = with_reopen_gate(Arc::clone(&store));
         let first = put(&committer, "first");
         gate.batch();
         let writer = put(&committer, "lost");
         let reader = committer.submit_blocking(|rows| rows.get(ROWS, b"lost"));
         let rejected = committer.submit_blocking(|_| Err::<(), _>(UpperError::Refused));
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
         first.wait().unwrap();
         assert_eq!(committer.refusal(), None);
         gate.batch();
-        gate.open(fate);
+        gate.open(outcome);
 
         let lost = writer.wait().unwrap_err();
-        assert!(lost.kind() == kind && lost.leaves_doubt(), "{lost}");
+        assert!(lost.kind() == kind && lost.is_outcome_unknown(), "{lost}");
         assert_eq!(reader.wait().unwrap_err().kind(), kind, "it saw a row that is lost");
         let Err(UpperError::Catalog(error)) = rejected.wait() else { panic!("the error") };
         assert_eq!(error.kind(), kind);
@@ -253,23 +254,23 @@ fn a_failed_batch_fails_its_whole_group_and_all_later_ones_until_it_was_reopened
         assert!(reason.contains("on fire"), "{reason}");
         let later = put(&committer, "later").wait().unwrap_err();
         assert_eq!(later.kind(), ErrorKind::Unavailable, "the store is not asked again");
-        assert!(!later.leaves_doubt() && later.to_string().contains("on fire"), "{later}");
+        assert!(!later.is_outcome_unknown() && later.to_string().contains("on fire"), "{later}");
         assert_eq!(keys(&*store), ["first"]);
 
         may_reopen.store(true, Ordering::SeqCst);
         gate.reopening();
-        gate.open(Fate::Fails);
+        gate.open(BatchOutcome::Fails);
         gate.reopening();
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
         // Queued behind the reopen, whose success the committer publishes before it runs this.
         let again = put(&committer, "again");
         assert_eq!(gate.batch(), 1);
         assert_eq!(committer.refusal(), None);
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
         again.wait().unwrap();
         assert_eq!(keys(&*store), ["again", "first"]);
         let counts = committer.metrics().counts();
-        assert_eq!((counts.groups_failed, counts.failures, counts.mended), (1, 1, 1));
+        assert_eq!((counts.groups_failed, counts.failures, counts.reopens), (1, 1, 1));
     }
 }
 
@@ -280,10 +281,10 @@ fn a_store_that_broke_behind_its_batches_is_reopened_without_a_write() {
     store.is_broken.store(true, Ordering::SeqCst);
     gate.reopening();
     assert!(committer.refusal().unwrap().contains("a flush failed"));
-    gate.open(Fate::Durable);
+    gate.open(BatchOutcome::Durable);
     let ticket = put(&committer, "key");
     assert_eq!(gate.batch(), 1);
-    gate.open(Fate::Durable);
+    gate.open(BatchOutcome::Durable);
     ticket.wait().unwrap();
     assert_eq!(committer.refusal(), None);
 }
@@ -296,11 +297,11 @@ fn a_store_that_fails_again_as_soon_as_it_was_reopened_is_reopened_less_and_less
         let ticket = put(&committer, "lost");
         gate.batch();
         let failed = Instant::now();
-        gate.open(Fate::Fails);
+        gate.open(BatchOutcome::Fails);
         ticket.wait().unwrap_err();
         gate.reopening();
-        assert!(failed.elapsed() >= REOPEN_PAUSE_MIN * pause, "{pause} pauses: {failed:?}");
-        gate.open(Fate::Durable);
+        assert!(failed.elapsed() >= REOPEN_BACKOFF_MIN * pause, "{pause} pauses: {failed:?}");
+        gate.open(BatchOutcome::Durable);
     }
 }
 
@@ -313,17 +314,17 @@ fn reopening_on_request_comes_after_what_is_queued_before() {
     let before = put(&committer, "before");
     std::thread::scope(|scope| {
         let reopened = scope.spawn(|| committer.reopen_blocking());
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
         first.wait().unwrap();
         assert_eq!(gate.batch(), 1);
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
         before.wait().unwrap();
         gate.reopening();
         let after = put(&committer, "after");
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
         reopened.join().unwrap().unwrap();
         assert_eq!(gate.batch(), 1);
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
         after.wait().unwrap();
     });
     assert_eq!(committer.metrics().counts().failures, 0);
@@ -352,11 +353,11 @@ fn a_group_ends_at_its_limit_of_bytes() {
             committer.submit_blocking(move |rows| rows.put(ROWS, key, value))
         })
         .into();
-    gate.open(Fate::Durable);
+    gate.open(BatchOutcome::Durable);
     first.wait().unwrap();
     for rows in [2, 1] {
         assert_eq!(gate.batch(), rows);
-        gate.open(Fate::Durable);
+        gate.open(BatchOutcome::Durable);
     }
     tickets.into_iter().for_each(|ticket| ticket.wait().unwrap());
 }
@@ -381,7 +382,7 @@ fn a_full_queue_makes_submitters_wait() {
     drop(given_up);
 
     let groups = QUEUE_CLOSURES_MAX.div_ceil(GROUP_CLOSURES_MAX) + 2;
-    (0..groups).for_each(|_| gate.open(Fate::Durable));
+    (0..groups).for_each(|_| gate.open(BatchOutcome::Durable));
     first.wait().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     tickets.push(runtime.block_on(waiting));

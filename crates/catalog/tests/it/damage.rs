@@ -403,13 +403,13 @@ fn a_flipped_bit_loses_no_row_to_salvage() {
         content[at] ^= 1 << random.below(8);
         fs::write(file, content).unwrap();
         let (rows, damages) = salvage(&path);
-        let told = format!("seed {seed}: byte {at} of {}: {damages:?}", file.display());
-        assert_eq!(rows, 2 * ROWS as usize, "{told}");
+        let context = format!("seed {seed}: byte {at} of {}: {damages:?}", file.display());
+        assert_eq!(rows, 2 * ROWS as usize, "{context}");
         if let Ok(store) = open(&path) {
             let counted = count(&store, LEFT).and_then(|left| Ok((left, count(&store, RIGHT)?)));
-            assert!(counted.is_err() || counted.unwrap() == (ROWS, ROWS), "{told}");
+            assert!(counted.is_err() || counted.unwrap() == (ROWS, ROWS), "{context}");
         } else {
-            assert!(!damages.is_empty(), "{told}");
+            assert!(!damages.is_empty(), "{context}");
         }
         fs::remove_dir_all(&path).unwrap();
     }
@@ -456,7 +456,7 @@ fn flip(file: &Path, at: usize) {
 }
 
 /// Creates a store with several tables per space, most of whose blocks fjall does not read at open.
-fn crowded() -> (TempDir, PathBuf) {
+fn with_many_tables() -> (TempDir, PathBuf) {
     let (parent, path) = closed();
     for _ in 0..3 {
         let store = open(&path).unwrap();
@@ -468,7 +468,7 @@ fn crowded() -> (TempDir, PathBuf) {
 /// With one flipped bit in any table, opening names the table and changes nothing.
 #[test]
 fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
-    let (parent, whole) = crowded();
+    let (parent, whole) = with_many_tables();
     let tables = tables(&whole);
     assert!(tables.len() > SPACES.len(), "{tables:?}");
     for table in &tables {

@@ -34,8 +34,8 @@ fn content(store: &FjallStore, space: Space) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 fn salvaged(path: &Path, space: Space) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut rows = Vec::new();
-    let report = FjallStore::salvage(path, &SPACES, &mut |of, key, value| {
-        if of == space {
+    let report = FjallStore::salvage(path, &SPACES, &mut |row_space, key, value| {
+        if row_space == space {
             rows.push((key.to_vec(), value.to_vec()));
         }
     });

@@ -5,4 +5,4 @@
 mod crash;
 mod damage;
 mod load;
-mod mend;
+mod reopen;

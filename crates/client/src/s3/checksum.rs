@@ -42,7 +42,7 @@ fn crc_text(crc: u64, width: usize) -> String {
     BASE64.encode(&bytes[bytes.len() - width..])
 }
 
-enum Running {
+enum Hasher {
     Crc { digest: crc_fast::Digest, width: usize },
     Ring(ring::digest::Context),
     EntityTag(Md5),
@@ -53,7 +53,7 @@ enum Running {
 pub struct Verifier {
     algorithm: &'static str,
     expected: String,
-    running: Running,
+    hasher: Hasher,
 }
 
 impl fmt::Debug for Verifier {
@@ -64,7 +64,7 @@ impl fmt::Debug for Verifier {
     }
 }
 
-const OFFERS: [(&str, &str); 5] = [
+const ALGORITHMS: [(&str, &str); 5] = [
     (CRC64_HEADER, "CRC64NVME"),
     ("x-amz-checksum-crc32c", "CRC32C"),
     ("x-amz-checksum-crc32", "CRC32"),
@@ -78,11 +78,11 @@ impl Verifier {
     /// Composite checksums (`value-parts`) say nothing about the whole body and are ignored.
     pub fn new(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("");
-        for (header, algorithm) in OFFERS {
+        for (header, algorithm) in ALGORITHMS {
             let expected = text(header);
             if is_checksum(expected, algorithm) {
-                let running = start(algorithm);
-                return Self { algorithm, expected: expected.to_owned(), running };
+                let hasher = new_hasher(algorithm);
+                return Self { algorithm, expected: expected.to_owned(), hasher };
             }
         }
         let etag = text("etag").trim_matches('"').to_ascii_lowercase();
@@ -92,34 +92,34 @@ impl Verifier {
             return Self {
                 algorithm: "MD5",
                 expected: etag,
-                running: Running::EntityTag(Md5::new()),
+                hasher: Hasher::EntityTag(Md5::new()),
             };
         }
-        Self { algorithm: "none", expected: String::new(), running: Running::Nothing }
+        Self { algorithm: "none", expected: String::new(), hasher: Hasher::Nothing }
     }
 
     /// Whether there is a checksum to compare with.
-    pub const fn can_tell(&self) -> bool {
-        !matches!(self.running, Running::Nothing)
+    pub const fn has_checksum(&self) -> bool {
+        !matches!(self.hasher, Hasher::Nothing)
     }
 
     /// Adds the next bytes of the body.
     pub fn update(&mut self, bytes: &[u8]) {
-        match &mut self.running {
-            Running::Crc { digest, .. } => digest.update(bytes),
-            Running::Ring(context) => context.update(bytes),
-            Running::EntityTag(md5) => md5.update(bytes),
-            Running::Nothing => {}
+        match &mut self.hasher {
+            Hasher::Crc { digest, .. } => digest.update(bytes),
+            Hasher::Ring(context) => context.update(bytes),
+            Hasher::EntityTag(md5) => md5.update(bytes),
+            Hasher::Nothing => {}
         }
     }
 
     /// Compares the checksums; `target` names the object in the error.
     pub fn finish(self, target: &str) -> Result<(), S3Error> {
-        let actual = match self.running {
-            Running::Crc { digest, width } => crc_text(digest.finalize(), width),
-            Running::Ring(context) => BASE64.encode(context.finish()),
-            Running::EntityTag(md5) => hex::encode(md5.finalize()),
-            Running::Nothing => return Ok(()),
+        let actual = match self.hasher {
+            Hasher::Crc { digest, width } => crc_text(digest.finalize(), width),
+            Hasher::Ring(context) => BASE64.encode(context.finish()),
+            Hasher::EntityTag(md5) => hex::encode(md5.finalize()),
+            Hasher::Nothing => return Ok(()),
         };
         if actual == self.expected {
             return Ok(());
@@ -141,13 +141,13 @@ fn is_checksum(text: &str, algorithm: &str) -> bool {
     BASE64.decode(text).is_ok_and(|value| value.len() == bytes)
 }
 
-fn start(algorithm: &str) -> Running {
-    let crc = |algorithm, width| Running::Crc { digest: crc_fast::Digest::new(algorithm), width };
+fn new_hasher(algorithm: &str) -> Hasher {
+    let crc = |algorithm, width| Hasher::Crc { digest: crc_fast::Digest::new(algorithm), width };
     match algorithm {
         "CRC64NVME" => crc(CrcAlgorithm::Crc64Nvme, 8),
         "CRC32C" => crc(CrcAlgorithm::Crc32Iscsi, 4),
         "CRC32" => crc(CrcAlgorithm::Crc32IsoHdlc, 4),
-        "SHA256" => Running::Ring(ring::digest::Context::new(&ring::digest::SHA256)),
-        _ => Running::Ring(ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY)),
+        "SHA256" => Hasher::Ring(ring::digest::Context::new(&ring::digest::SHA256)),
+        _ => Hasher::Ring(ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY)),
     }
 }

@@ -27,7 +27,7 @@ pub enum Trust {
     /// Only those in this PEM file.
     File(PathBuf),
     /// Any certificate: for tests against a server whose certificate is not available.
-    Anybody,
+    Insecure,
 }
 
 /// The configuration of a client.
@@ -146,7 +146,7 @@ impl ObjectHead {
 
 /// The answer to a RestoreObject request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestoreAnswer {
+pub enum RestoreResponse {
     /// 202: the copy will be made.
     Accepted,
     /// 200: the copy exists and is kept longer.
@@ -229,7 +229,7 @@ impl Client {
     /// Returns an object's properties.
     pub async fn head(&self, bucket: &str, key: &str) -> Result<ObjectHead, S3Error> {
         let call = Call::new("HeadObject", Method::HEAD, bucket).key(key);
-        Ok(head_of(self.send(&call).await?.headers()))
+        Ok(parse_head(self.send(&call).await?.headers()))
     }
 
     /// Returns an object's properties, and a verifier of its bytes.
@@ -242,7 +242,7 @@ impl Client {
             .key(key)
             .header("x-amz-checksum-mode", "ENABLED");
         let response = self.send(&call).await?;
-        Ok((head_of(response.headers()), Verifier::new(response.headers())))
+        Ok((parse_head(response.headers()), Verifier::new(response.headers())))
     }
 
     /// Deletes one object; succeeds if it does not exist.
@@ -273,7 +273,7 @@ impl Client {
         key: &str,
         days: u32,
         tier: &str,
-    ) -> Result<RestoreAnswer, S3Error> {
+    ) -> Result<RestoreResponse, S3Error> {
         let body = xml::restore_request(days, tier);
         let call = Call::new("RestoreObject", Method::POST, bucket)
             .key(key)
@@ -282,10 +282,10 @@ impl Client {
             .header("content-type", "application/xml")
             .body(Bytes::from(body));
         match self.send(&call).await {
-            Ok(response) if response.status().as_u16() == 202 => Ok(RestoreAnswer::Accepted),
-            Ok(_) => Ok(RestoreAnswer::Extended),
+            Ok(response) if response.status().as_u16() == 202 => Ok(RestoreResponse::Accepted),
+            Ok(_) => Ok(RestoreResponse::Extended),
             Err(error) if error.code() == "RestoreAlreadyInProgress" => {
-                Ok(RestoreAnswer::InProgress)
+                Ok(RestoreResponse::InProgress)
             }
             Err(error)
                 if matches!(
@@ -293,7 +293,7 @@ impl Client {
                     "InvalidObjectState" | "ObjectAlreadyInActiveTierError"
                 ) =>
             {
-                Ok(RestoreAnswer::NotArchived)
+                Ok(RestoreResponse::NotArchived)
             }
             Err(error) => Err(error),
         }
@@ -309,8 +309,8 @@ impl Client {
 
     async fn read_text(&self, call: &Call<'_>) -> Result<String, S3Error> {
         let response = self.send(call).await?;
-        let lost = |source| self.unreachable(call, source);
-        let bytes = read_document(call.operation, response, lost).await?;
+        let to_error = |source| self.unreachable(call, source);
+        let bytes = read_document(call.operation, response, to_error).await?;
         String::from_utf8(bytes.to_vec()).map_err(|_| S3Error::Protocol {
             operation: call.operation,
             reason: "it is not UTF-8".to_owned(),
@@ -323,17 +323,17 @@ impl Client {
         &'a self,
         call: &'a Call<'_>,
     ) -> BoxFuture<'a, Result<Response, S3Error>> {
-        Box::pin(self.send_until_answered(call))
+        Box::pin(self.send_with_retries(call))
     }
 
-    async fn send_until_answered(&self, call: &Call<'_>) -> Result<Response, S3Error> {
+    async fn send_with_retries(&self, call: &Call<'_>) -> Result<Response, S3Error> {
         let mut attempt = 1;
         loop {
             match self.send_once(call).await {
                 Ok(response) => return Ok(response),
                 Err(error) if error.is_transient() && attempt < limits::ATTEMPTS_MAX => {
                     tracing::debug!(attempt, %error, "request is sent again");
-                    pause_before(attempt).await;
+                    back_off(attempt).await;
                     attempt += 1;
                 }
                 Err(error) => return Err(error),
@@ -365,7 +365,7 @@ impl Client {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(self.refusal(call, response).await)
+        Err(self.to_service_error(call, response).await)
     }
 
     fn url(&self, call: &Call<'_>) -> Result<Url, S3Error> {
@@ -396,7 +396,7 @@ impl Client {
     }
 
     /// Converts an error answer; a HEAD has no document, so its status decides.
-    async fn refusal(&self, call: &Call<'_>, response: Response) -> S3Error {
+    async fn to_service_error(&self, call: &Call<'_>, response: Response) -> S3Error {
         let status = response.status();
         let mut document = response.text().await.map(|t| xml::parse_error(&t)).unwrap_or_default();
         if document.code.is_empty() {
@@ -424,7 +424,7 @@ impl Client {
 pub fn http_builder(trust: &Trust) -> Result<reqwest::ClientBuilder, String> {
     let builder = reqwest::Client::builder();
     let file = match trust {
-        Trust::Anybody => return Ok(builder.danger_accept_invalid_certs(true)),
+        Trust::Insecure => return Ok(builder.danger_accept_invalid_certs(true)),
         Trust::File(path) => Some(path.clone()),
         Trust::System => system_certificates(),
     };
@@ -449,7 +449,7 @@ fn system_certificates() -> Option<PathBuf> {
 }
 
 /// Sleeps with exponential backoff and jitter, so that many clients do not retry at once.
-pub(super) async fn pause_before(attempt: u32) {
+pub(super) async fn back_off(attempt: u32) {
     let full = limits::BACKOFF_FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(16));
     let full = full.min(limits::BACKOFF_MAX);
     let mut random = [0u8; 1];
@@ -464,10 +464,10 @@ pub(super) async fn pause_before(attempt: u32) {
 pub(super) async fn read_document<E: From<S3Error>>(
     operation: &'static str,
     mut response: Response,
-    lost: impl Fn(reqwest::Error) -> E,
+    to_error: impl Fn(reqwest::Error) -> E,
 ) -> Result<Bytes, E> {
     let mut document = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(&lost)? {
+    while let Some(chunk) = response.chunk().await.map_err(&to_error)? {
         if document.len() + chunk.len() > limits::DOCUMENT_BYTES_MAX {
             let reason = format!("longer than {} bytes", limits::DOCUMENT_BYTES_MAX);
             return Err(S3Error::Protocol { operation, reason }.into());
@@ -477,7 +477,7 @@ pub(super) async fn read_document<E: From<S3Error>>(
     Ok(document.freeze())
 }
 
-pub(super) fn head_of(headers: &HeaderMap) -> ObjectHead {
+pub(super) fn parse_head(headers: &HeaderMap) -> ObjectHead {
     let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("");
     let class = match text("x-amz-storage-class") {
         "" => "STANDARD",

@@ -50,20 +50,20 @@ impl Client {
         key: &str,
         class: &str,
     ) -> Result<String, S3Error> {
-        self.copy_above(limits::COPY_BYTES_MAX, source, bucket, key, class).await
+        self.copy_with_limit(limits::COPY_BYTES_MAX, source, bucket, key, class).await
     }
 
-    /// Does the same, in parts above `whole_max` bytes.
-    pub(super) async fn copy_above(
+    /// Does the same, in parts above `single_copy_max` bytes.
+    pub(super) async fn copy_with_limit(
         &self,
-        whole_max: u64,
+        single_copy_max: u64,
         source: CopySource<'_>,
         bucket: &str,
         key: &str,
         class: &str,
     ) -> Result<String, S3Error> {
-        if source.bytes > whole_max {
-            return self.copy_parts(whole_max, source, bucket, key, class).await;
+        if source.bytes > single_copy_max {
+            return self.copy_parts(single_copy_max, source, bucket, key, class).await;
         }
         let call = Call::new("CopyObject", Method::PUT, bucket)
             .key(key)
@@ -74,7 +74,7 @@ impl Client {
 
     async fn copy_parts(
         &self,
-        whole_max: u64,
+        single_copy_max: u64,
         source: CopySource<'_>,
         bucket: &str,
         key: &str,
@@ -90,7 +90,7 @@ impl Client {
             .query("uploads", "")
             .headers(headers);
         let upload = xml::parse_upload_id(&self.document(&create).await?)?;
-        let part_bytes = whole_max.min(limits::COPY_PART_BYTES);
+        let part_bytes = single_copy_max.min(limits::COPY_PART_BYTES);
         let part_bytes = part_bytes.max(source.bytes.div_ceil(limits::PARTS_MAX));
         let count = source.bytes.div_ceil(part_bytes);
         let upload_id = upload.as_str();
@@ -127,7 +127,7 @@ impl Client {
 
 /// Returns the headers of an object that are metadata for its copy.
 fn metadata_of(headers: &HeaderMap) -> Headers {
-    const KEPT: [&str; 6] = [
+    const COPIED_HEADERS: [&str; 6] = [
         "cache-control",
         "content-disposition",
         "content-encoding",
@@ -135,10 +135,10 @@ fn metadata_of(headers: &HeaderMap) -> Headers {
         "content-type",
         "expires",
     ];
-    let is_kept = |name: &str| KEPT.contains(&name) || name.starts_with("x-amz-meta-");
+    let is_copied = |name: &str| COPIED_HEADERS.contains(&name) || name.starts_with("x-amz-meta-");
     let text = |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (Cow::Owned(name.as_str().to_owned()), value)
     };
-    headers.iter().filter(|(name, _)| is_kept(name.as_str())).map(text).collect()
+    headers.iter().filter(|(name, _)| is_copied(name.as_str())).map(text).collect()
 }

@@ -78,7 +78,7 @@ impl S3Error {
     /// Returns what the caller should do.
     pub fn kind(&self) -> S3ErrorKind {
         match self {
-            Self::Service { status, code, .. } => kind_of_answer(*status, code),
+            Self::Service { status, code, .. } => kind_of_response(*status, code),
             Self::Unreachable { .. } => S3ErrorKind::Unavailable,
             Self::Damaged { .. } | Self::Short { .. } => S3ErrorKind::Corrupt,
             Self::UnaddressableKey { .. }
@@ -123,7 +123,7 @@ impl S3Error {
     }
 }
 
-fn kind_of_answer(status: u16, code: &str) -> S3ErrorKind {
+fn kind_of_response(status: u16, code: &str) -> S3ErrorKind {
     match (status, code) {
         (404, _) => S3ErrorKind::NotFound,
         // The second code is returned for a copy from such an object.

@@ -15,11 +15,13 @@ mod uri;
 mod xml;
 
 pub use checksum::Verifier;
-pub use client::{Client, ClientConfig, ListScope, ObjectHead, RestoreAnswer, Trust, http_builder};
+pub use client::{
+    Client, ClientConfig, ListScope, ObjectHead, RestoreResponse, Trust, http_builder,
+};
 pub use copy::CopySource;
 pub use error::{S3Error, S3ErrorKind};
-pub use stream::Streamed;
-pub use transfer::{Budget, PutSource, Wanted};
+pub use stream::StreamedUpload;
+pub use transfer::{Budget, ObjectProperties, PutSource};
 pub use uri::percent_encode;
 pub use xml::{
     DeleteFailure, ListPage, ListedBucket, ListedObject, RestoreStatus, is_archived_class,

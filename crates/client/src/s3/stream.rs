@@ -15,13 +15,13 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::client::Client;
 use super::error::S3Error;
-use super::transfer::{Budget, Wanted, file_error};
-use super::xml::PartDone;
+use super::transfer::{Budget, ObjectProperties, file_error};
+use super::xml::UploadedPart;
 use crate::limits;
 
 /// The result of a streamed upload.
 #[derive(Clone, Debug)]
-pub struct Streamed {
+pub struct StreamedUpload {
     /// Entity tag.
     pub etag: String,
     /// Number of bytes of the input.
@@ -36,21 +36,21 @@ impl Client {
         bucket: &str,
         key: &str,
         input: impl Read + Send + 'static,
-        wanted: Wanted<'_>,
+        properties: ObjectProperties<'_>,
         sent: &(dyn Fn(u64) + Sync),
-    ) -> Result<Streamed, S3Error> {
+    ) -> Result<StreamedUpload, S3Error> {
         let (input, first) = read(input, limits::MULTIPART_THRESHOLD_BYTES).await?;
         let bytes = first.len() as u64;
         if bytes < limits::MULTIPART_THRESHOLD_BYTES {
-            let etag = self.put_bytes(bucket, key, first, wanted).await?;
+            let etag = self.put_bytes(bucket, key, first, properties).await?;
             sent(bytes);
-            return Ok(Streamed { etag, bytes });
+            return Ok(StreamedUpload { etag, bytes });
         }
-        let upload = self.create_upload(bucket, key, wanted.headers()).await?;
+        let upload = self.create_upload(bucket, key, properties.headers()).await?;
         let done = self.stream_parts((bucket, key, &upload), input, first, sent).await;
         let bytes = done.iter().flatten().map(|part| part.bytes).sum();
-        let etag = self.end_upload(bucket, key, &upload, done).await?;
-        Ok(Streamed { etag, bytes })
+        let etag = self.complete_or_abort(bucket, key, &upload, done).await?;
+        Ok(StreamedUpload { etag, bytes })
     }
 
     /// Sends parts while the next ones are read.
@@ -60,17 +60,18 @@ impl Client {
         input: impl Read + Send + 'static,
         first: Bytes,
         sent: &(dyn Fn(u64) + Sync),
-    ) -> Result<Vec<PartDone>, S3Error> {
+    ) -> Result<Vec<UploadedPart>, S3Error> {
         let budget = Budget::default();
-        let pieces = futures::stream::try_unfold(Pieces { input, first, number: 0 }, |pieces| {
-            let budget = budget.clone();
-            async move {
-                // Taken before the read, because parts that wait to be sent fill the memory.
-                let memory = budget.take(pieces.next_bytes()).await;
-                let piece = pieces.next().await?;
-                Ok(piece.map(|(number, body, rest)| ((number, body, memory), rest)))
-            }
-        });
+        let pieces =
+            futures::stream::try_unfold(PartReader { input, first, number: 0 }, |pieces| {
+                let budget = budget.clone();
+                async move {
+                    // Taken before the read, because parts that wait to be sent fill the memory.
+                    let memory = budget.take(pieces.next_bytes()).await;
+                    let piece = pieces.next().await?;
+                    Ok(piece.map(|(number, body, rest)| ((number, body, memory), rest)))
+                }
+            });
         let send = |piece: Result<_, S3Error>| async move {
             let (number, body, _memory) = piece?;
             let part = self.put_part(bucket, key, upload, number, body).await?;
@@ -82,7 +83,7 @@ impl Client {
 }
 
 /// An input that is split into parts.
-struct Pieces<R> {
+struct PartReader<R> {
     input: R,
     /// Bytes that were read to see whether parts are needed: they go first.
     first: Bytes,
@@ -90,7 +91,7 @@ struct Pieces<R> {
     number: u64,
 }
 
-impl<R: Read + Send + 'static> Pieces<R> {
+impl<R: Read + Send + 'static> PartReader<R> {
     const fn next_bytes(&self) -> u64 {
         streamed_part_bytes(self.number + 1)
     }

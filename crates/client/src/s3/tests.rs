@@ -10,7 +10,7 @@ use super::error::{S3Error, S3ErrorKind};
 use super::stream::streamed_part_bytes;
 use super::transfer::part_bytes;
 use super::uri::{is_addressable, percent_decode, percent_encode};
-use super::xml::{self, PartDone};
+use super::xml::{self, UploadedPart};
 use crate::limits;
 
 #[test]
@@ -84,7 +84,7 @@ fn requests_escape_what_they_carry() {
         <Quiet>true</Quiet>
         </Delete>"#]]
     .assert_eq(&lines(&xml::delete_request(&keys)));
-    let part = PartDone { number: 1, etag: "\"e\"".to_owned(), crc: 0, bytes: 1 };
+    let part = UploadedPart { number: 1, etag: "\"e\"".to_owned(), crc: 0, bytes: 1 };
     expect![[r#"
         <CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
         <Part>

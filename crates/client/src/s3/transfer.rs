@@ -19,9 +19,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::checksum::{CRC64_HEADER, Verifier, crc64, crc64_combine, crc64_text};
-use super::client::{Call, Client, Headers, ObjectHead, head_of, pause_before};
+use super::client::{Call, Client, Headers, ObjectHead, back_off, parse_head};
 use super::error::S3Error;
-use super::xml::{self, PartDone};
+use super::xml::{self, UploadedPart};
 use crate::file_time::{FileTime, MTIME_HEADER};
 use crate::limits;
 
@@ -53,19 +53,19 @@ pub struct PutSource<'a> {
     /// Its length when it was found.
     pub bytes: u64,
     /// The properties of the object.
-    pub wanted: Wanted<'a>,
+    pub properties: ObjectProperties<'a>,
 }
 
 /// The properties of an object besides its bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct ObjectProperties<'a> {
     /// Storage class to ask for.
     pub class: &'a str,
     /// When its file was last changed.
     pub file_time: Option<FileTime>,
 }
 
-impl Wanted<'_> {
+impl ObjectProperties<'_> {
     /// Returns the headers of the request that creates the object.
     pub(super) fn headers(self) -> Headers {
         let time = self.file_time.map(|time| (MTIME_HEADER.into(), time.to_string()));
@@ -90,7 +90,7 @@ impl Client {
         }
         let _memory = budget.take(source.bytes).await;
         let body = read_piece(source.path, 0, source.bytes, true).await?;
-        let etag = self.put_bytes(bucket, key, body, source.wanted).await?;
+        let etag = self.put_bytes(bucket, key, body, source.properties).await?;
         sent(source.bytes);
         Ok(etag)
     }
@@ -101,17 +101,17 @@ impl Client {
         bucket: &str,
         key: &str,
         body: Bytes,
-        wanted: Wanted<'_>,
+        properties: ObjectProperties<'_>,
     ) -> Result<String, S3Error> {
         let crc = crc64_text(crc64(&body));
         let call = Call::new("PutObject", Method::PUT, bucket)
             .key(key)
-            .headers(wanted.headers())
+            .headers(properties.headers())
             .header(CRC64_HEADER, crc.clone())
             .body(body);
         let response = self.send(&call).await?;
         check_echo(&call, &response, &crc)?;
-        Ok(head_of(response.headers()).etag)
+        Ok(parse_head(response.headers()).etag)
     }
 
     async fn put_parts(
@@ -122,10 +122,10 @@ impl Client {
         budget: &Budget,
         sent: &(dyn Fn(u64) + Sync),
     ) -> Result<String, S3Error> {
-        let headers = source.wanted.headers();
+        let headers = source.properties.headers();
         let upload = self.create_upload(bucket, key, headers).await?;
         let done = self.send_parts(bucket, key, &upload, source, budget, sent).await;
-        self.end_upload(bucket, key, &upload, done).await
+        self.complete_or_abort(bucket, key, &upload, done).await
     }
 
     /// Starts a multipart upload whose CRC-64s will be combined.
@@ -145,12 +145,12 @@ impl Client {
     }
 
     /// Completes an upload whose parts were all sent, and aborts any other. Returns the ETag.
-    pub(super) async fn end_upload(
+    pub(super) async fn complete_or_abort(
         &self,
         bucket: &str,
         key: &str,
         upload: &str,
-        done: Result<Vec<PartDone>, S3Error>,
+        done: Result<Vec<UploadedPart>, S3Error>,
     ) -> Result<String, S3Error> {
         let done = match done {
             Ok(parts) => self.complete(bucket, key, upload, &parts).await,
@@ -180,7 +180,7 @@ impl Client {
         source: PutSource<'_>,
         budget: &Budget,
         sent: &(dyn Fn(u64) + Sync),
-    ) -> Result<Vec<PartDone>, S3Error> {
+    ) -> Result<Vec<UploadedPart>, S3Error> {
         let part_bytes = part_bytes(source.bytes);
         let count = source.bytes.div_ceil(part_bytes);
         assert!(count <= limits::PARTS_MAX, "parts grow with the file");
@@ -204,7 +204,7 @@ impl Client {
         upload: &str,
         number: u64,
         body: Bytes,
-    ) -> Result<PartDone, S3Error> {
+    ) -> Result<UploadedPart, S3Error> {
         let crc = crc64(&body);
         let bytes = body.len() as u64;
         let call = Call::new("UploadPart", Method::PUT, bucket)
@@ -217,7 +217,7 @@ impl Client {
         check_echo(&call, &response, &crc64_text(crc))?;
         let etag = response.headers().get("etag").and_then(|v| v.to_str().ok());
         let etag = etag.unwrap_or_default().to_owned();
-        Ok(PartDone { number, etag, crc, bytes })
+        Ok(UploadedPart { number, etag, crc, bytes })
     }
 
     async fn complete(
@@ -225,7 +225,7 @@ impl Client {
         bucket: &str,
         key: &str,
         upload: &str,
-        parts: &[PartDone],
+        parts: &[UploadedPart],
     ) -> Result<String, S3Error> {
         let mut all = parts.iter();
         let first = all.next().map_or(0, |part| part.crc);
@@ -270,7 +270,7 @@ impl Client {
         let call = get_call(bucket, key);
         let response = self.send(&call).await?;
         // Deleted on drop, unless it was renamed.
-        let part = temporary_beside(path).map_err(file_error("create", path))?;
+        let part = create_temporary(path).map_err(file_error("create", path))?;
         let file = part.reopen().map_err(file_error("open", part.path()))?;
         let sink = tokio::fs::File::from_std(file);
         let write_error = |source| S3Error::File {
@@ -318,7 +318,7 @@ impl Client {
         write_error: &(dyn Fn(std::io::Error) -> S3Error + Sync),
         received: &(dyn Fn(u64) + Sync),
     ) -> Result<ObjectHead, S3Error> {
-        let head = head_of(response.headers());
+        let head = parse_head(response.headers());
         let mut verifier = Verifier::new(response.headers());
         let mut file = tokio::io::BufWriter::with_capacity(limits::WRITE_BUFFER_BYTES, sink);
         let (mut at, mut attempt) = (0, 1);
@@ -340,16 +340,16 @@ impl Client {
             if attempt == limits::ATTEMPTS_MAX || at >= head.bytes {
                 return Err(error);
             }
-            pause_before(attempt).await;
+            back_off(attempt).await;
             attempt += 1;
-            response = self.continue_from(call.bucket, call.key, at, &head.etag).await?;
+            response = self.resume_from(call.bucket, call.key, at, &head.etag).await?;
         }
         file.flush().await.map_err(write_error)?;
         verifier.finish(&call.target())?;
         Ok(head)
     }
 
-    async fn continue_from(
+    async fn resume_from(
         &self,
         bucket: &str,
         key: &str,
@@ -380,7 +380,7 @@ pub(super) fn part_bytes(bytes: u64) -> u64 {
 }
 
 /// Creates a file of a random name in the folder of `path`, with the permissions of any new file.
-fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+fn create_temporary(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new()
         .prefix(limits::PART_PREFIX)
         .suffix(limits::PART_SUFFIX)

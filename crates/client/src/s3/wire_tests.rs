@@ -9,24 +9,24 @@ use aws_credential_types::Credentials;
 use bytes::Bytes;
 
 use super::checksum::{crc64, crc64_text};
-use super::{Client, ClientConfig, CopySource, S3Error, S3ErrorKind, Trust, Wanted};
+use super::{Client, ClientConfig, CopySource, ObjectProperties, S3Error, S3ErrorKind, Trust};
 
-const DEEP: Wanted<'static> = Wanted { class: "DEEP_ARCHIVE", file_time: None };
+const DEEP: ObjectProperties<'static> = ObjectProperties { class: "DEEP_ARCHIVE", file_time: None };
 
 /// A request as received: its line, its headers in lower case, its body.
-struct Seen {
+struct ReceivedRequest {
     line: String,
     headers: String,
     body: Vec<u8>,
 }
 
-/// Answers one connection after the other with `answers`, unchanged; returns the requests.
-fn serve(answers: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<Seen>>) {
+/// Answers one connection after the other with `responses`, unchanged; returns the requests.
+fn serve(responses: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<ReceivedRequest>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let server = std::thread::spawn(move || {
-        let mut seen = Vec::new();
-        for answer in answers {
+        let mut received = Vec::new();
+        for response in responses {
             let (mut socket, _) = listener.accept().unwrap();
             let mut reader = BufReader::new(socket.try_clone().unwrap());
             let (mut line, mut headers) = (String::new(), String::new());
@@ -38,10 +38,10 @@ fn serve(answers: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<Seen>>) {
             let length = headers.lines().find_map(|line| line.strip_prefix("content-length: "));
             let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
             reader.read_exact(&mut body).unwrap();
-            socket.write_all(&answer).unwrap();
-            seen.push(Seen { line: line.trim_end().to_owned(), headers, body });
+            socket.write_all(&response).unwrap();
+            received.push(ReceivedRequest { line: line.trim_end().to_owned(), headers, body });
         }
-        seen
+        received
     });
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::new(ClientConfig {
@@ -53,7 +53,7 @@ fn serve(answers: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<Seen>>) {
     (client.unwrap(), server)
 }
 
-fn answer(status: &str, headers: &str, length: usize, body: &[u8]) -> Vec<u8> {
+fn response(status: &str, headers: &str, length: usize, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
     );
@@ -78,15 +78,15 @@ fn checksum() -> String {
 fn a_busy_server_is_asked_again_with_the_same_body() {
     let busy = b"<Error><Code>SlowDown</Code><Message>later</Message></Error>";
     let (client, server) = serve(vec![
-        answer("503 Slow Down", "", busy.len(), busy),
-        answer("200 OK", "etag: \"tag\"\r\n", 0, b""),
+        response("503 Slow Down", "", busy.len(), busy),
+        response("200 OK", "etag: \"tag\"\r\n", 0, b""),
     ]);
     let body = Bytes::from_static(BODY);
     let etag = block_on(client.put_bytes("bucket", "k", body, DEEP)).unwrap();
     assert_eq!(etag, "tag");
-    let seen = server.join().unwrap();
-    assert_eq!(seen.len(), 2);
-    for request in &seen {
+    let received = server.join().unwrap();
+    assert_eq!(received.len(), 2);
+    for request in &received {
         assert_eq!(request.line, "PUT /bucket/k HTTP/1.1");
         assert_eq!(request.body, BODY);
         let crc = format!("{}: {}\r\n", super::checksum::CRC64_HEADER, crc64_text(crc64(BODY)));
@@ -98,7 +98,7 @@ fn a_busy_server_is_asked_again_with_the_same_body() {
 #[test]
 fn a_refusal_is_not_repeated() {
     let body = b"<Error><Code>InvalidObjectState</Code><Message>archived</Message></Error>";
-    let (client, server) = serve(vec![answer("403 Forbidden", "", body.len(), body)]);
+    let (client, server) = serve(vec![response("403 Forbidden", "", body.len(), body)]);
     let folder = tempfile::tempdir().unwrap();
     let error = get(&client, &folder.path().join("file")).unwrap_err();
     assert_eq!((error.kind(), error.code()), (S3ErrorKind::Archived, "InvalidObjectState"));
@@ -109,24 +109,24 @@ fn a_refusal_is_not_repeated() {
 #[test]
 fn a_body_that_breaks_off_is_continued() {
     let (client, server) = serve(vec![
-        answer("200 OK", &checksum(), BODY.len(), &BODY[..10]),
-        answer("206 Partial Content", "", BODY.len() - 10, &BODY[10..]),
+        response("200 OK", &checksum(), BODY.len(), &BODY[..10]),
+        response("206 Partial Content", "", BODY.len() - 10, &BODY[10..]),
     ]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     get(&client, &path).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), BODY);
-    let seen = server.join().unwrap();
-    assert_eq!(seen[0].line, "GET /bucket/a%20key%2B%25 HTTP/1.1");
-    assert!(seen[1].headers.contains("range: bytes=10-\r\n"), "{}", seen[1].headers);
-    assert!(seen[1].headers.contains("if-match: \"tag\"\r\n"), "{}", seen[1].headers);
+    let received = server.join().unwrap();
+    assert_eq!(received[0].line, "GET /bucket/a%20key%2B%25 HTTP/1.1");
+    assert!(received[1].headers.contains("range: bytes=10-\r\n"), "{}", received[1].headers);
+    assert!(received[1].headers.contains("if-match: \"tag\"\r\n"), "{}", received[1].headers);
 }
 
 #[test]
 fn a_continuation_from_the_start_is_not_taken() {
     let (client, server) = serve(vec![
-        answer("200 OK", &checksum(), BODY.len(), &BODY[..10]),
-        answer("200 OK", &checksum(), BODY.len(), BODY),
+        response("200 OK", &checksum(), BODY.len(), &BODY[..10]),
+        response("200 OK", &checksum(), BODY.len(), BODY),
     ]);
     let folder = tempfile::tempdir().unwrap();
     let error = get(&client, &folder.path().join("file")).unwrap_err();
@@ -139,7 +139,7 @@ fn a_continuation_from_the_start_is_not_taken() {
 fn a_flipped_bit_never_gets_a_name() {
     let mut flipped = BODY.to_vec();
     flipped[12] ^= 1;
-    let (client, server) = serve(vec![answer("200 OK", &checksum(), BODY.len(), &flipped)]);
+    let (client, server) = serve(vec![response("200 OK", &checksum(), BODY.len(), &flipped)]);
     let folder = tempfile::tempdir().unwrap();
     let error = get(&client, &folder.path().join("file")).unwrap_err();
     assert_eq!(error.kind(), S3ErrorKind::Corrupt);
@@ -158,21 +158,21 @@ fn a_large_copy_goes_in_ranges_with_its_metadata() {
     let created = b"<X><UploadId>up</UploadId></X>";
     let completed = b"<X><ETag>&quot;whole-3&quot;</ETag></X>";
     let head = "content-type: text/plain\r\nx-amz-meta-mtime: 5\r\netag: \"tag\"\r\n";
-    let mut answers = vec![answer("200 OK", head, 0, b"")];
-    answers.push(answer("200 OK", "", created.len(), created));
-    answers.extend((0..3).map(|_| answer("200 OK", "", COPIED.len(), COPIED)));
-    answers.push(answer("200 OK", "", completed.len(), completed));
-    let (client, server) = serve(answers);
-    let etag = block_on(client.copy_above(10, source(), "bucket", "k", "GLACIER")).unwrap();
+    let mut responses = vec![response("200 OK", head, 0, b"")];
+    responses.push(response("200 OK", "", created.len(), created));
+    responses.extend((0..3).map(|_| response("200 OK", "", COPIED.len(), COPIED)));
+    responses.push(response("200 OK", "", completed.len(), completed));
+    let (client, server) = serve(responses);
+    let etag = block_on(client.copy_with_limit(10, source(), "bucket", "k", "GLACIER")).unwrap();
     assert_eq!(etag, "whole-3");
-    let seen = server.join().unwrap();
-    assert_eq!(seen[1].line, "POST /bucket/k?uploads= HTTP/1.1");
+    let received = server.join().unwrap();
+    assert_eq!(received[1].line, "POST /bucket/k?uploads= HTTP/1.1");
     for header in
         ["content-type: text/plain", "x-amz-meta-mtime: 5", "x-amz-storage-class: glacier"]
     {
-        assert!(seen[1].headers.contains(&format!("{header}\r\n")), "{}", seen[1].headers);
+        assert!(received[1].headers.contains(&format!("{header}\r\n")), "{}", received[1].headers);
     }
-    let mut ranges: Vec<&str> = seen[2..5]
+    let mut ranges: Vec<&str> = received[2..5]
         .iter()
         .map(|request| {
             assert!(request.headers.contains("x-amz-copy-source: /bucket/a%20key\r\n"));
@@ -183,14 +183,14 @@ fn a_large_copy_goes_in_ranges_with_its_metadata() {
         .collect();
     ranges.sort_unstable();
     assert_eq!(ranges, ["bytes=0-9", "bytes=10-19", "bytes=20-24"]);
-    let body = String::from_utf8(seen[5].body.clone()).unwrap();
+    let body = String::from_utf8(received[5].body.clone()).unwrap();
     assert_eq!(body.matches("<ETag>&quot;part&quot;</ETag>").count(), 3, "{body}");
 }
 
 #[test]
 fn a_copy_that_fails_after_its_200_is_a_failure() {
     let body = b"<Error><Code>InternalError</Code><Message>later</Message></Error>";
-    let (client, server) = serve(vec![answer("200 OK", "", body.len(), body)]);
+    let (client, server) = serve(vec![response("200 OK", "", body.len(), body)]);
     let error = block_on(client.copy(source(), "bucket", "k", "GLACIER")).unwrap_err();
     assert_eq!(error.code(), "InternalError");
     assert_eq!(server.join().unwrap().len(), 1);
@@ -198,7 +198,7 @@ fn a_copy_that_fails_after_its_200_is_a_failure() {
 
 #[test]
 fn a_pipe_that_nobody_reads_is_told_apart_from_a_lost_connection() {
-    let (client, server) = serve(vec![answer("200 OK", &checksum(), BODY.len(), BODY)]);
+    let (client, server) = serve(vec![response("200 OK", &checksum(), BODY.len(), BODY)]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let sink = std::fs::File::from(std::os::fd::OwnedFd::from(writer));

@@ -249,7 +249,7 @@ pub(super) fn delete_request(keys: &[String]) -> String {
 
 /// An uploaded part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PartDone {
+pub(super) struct UploadedPart {
     /// 1 to 10,000.
     pub number: u64,
     /// Entity tag as the server sent it.
@@ -261,7 +261,7 @@ pub(super) struct PartDone {
 }
 
 /// Writes a `CompleteMultipartUpload` request.
-pub(super) fn complete_request(parts: &[PartDone]) -> String {
+pub(super) fn complete_request(parts: &[UploadedPart]) -> String {
     let namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
     let mut xml = format!("<CompleteMultipartUpload xmlns=\"{namespace}\">");
     for part in parts {

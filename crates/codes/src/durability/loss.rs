@@ -7,11 +7,11 @@ use crate::CodeError;
 
 /// A probability, stored as its natural logarithm: many are too small for an f64.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Chance {
+pub struct Probability {
     ln: f64,
 }
 
-impl Chance {
+impl Probability {
     /// Probability of an impossible event.
     pub const ZERO: Self = Self { ln: f64::NEG_INFINITY };
 
@@ -34,7 +34,7 @@ impl Chance {
     }
 }
 
-impl fmt::Display for Chance {
+impl fmt::Display for Probability {
     /// Writes scientific notation, with two digits or the precision asked for.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);
@@ -53,12 +53,12 @@ impl fmt::Display for Chance {
 }
 
 /// Returns the probability that more than `limit` of `trials` independent events of probability
-/// `chance` happen: the upper tail of a binomial distribution.
+/// `probability` happen: the upper tail of a binomial distribution.
 ///
 /// # Errors
-/// [`CodeError::LossRate`] when `chance` is not strictly between 0 and 1.
-pub fn binomial_tail(trials: u64, chance: f64, limit: u64) -> Result<Chance, CodeError> {
-    Ok(SectorLoss::new(chance, 0.0)?.more_than(limit, trials))
+/// [`CodeError::LossRate`] when `probability` is not strictly between 0 and 1.
+pub fn binomial_tail(trials: u64, probability: f64, limit: u64) -> Result<Probability, CodeError> {
+    Ok(SectorLoss::new(probability, 0.0)?.probability_above(limit, trials))
 }
 
 /// Model of sector losses within a track: each sector is lost with the same probability, which is
@@ -108,7 +108,7 @@ impl SectorLoss {
 
     /// Returns ln of the probability that exactly `lost` of `sectors` sectors of a track are lost.
     #[must_use]
-    pub fn ln_exactly(self, lost: u64, sectors: u64) -> f64 {
+    pub fn ln_pmf(self, lost: u64, sectors: u64) -> f64 {
         let (k, rest) = (lost as f64, (sectors - lost) as f64);
         let each = match self.beta_parameters() {
             None => k * self.mean.ln() + rest * (-self.mean).ln_1p(),
@@ -119,11 +119,11 @@ impl SectorLoss {
 
     /// Returns the probability that more than `limit` of `sectors` sectors of a track are lost.
     #[must_use]
-    pub fn more_than(self, limit: u64, sectors: u64) -> Chance {
+    pub fn probability_above(self, limit: u64, sectors: u64) -> Probability {
         let mut terms = Vec::new();
         let mut largest = f64::NEG_INFINITY;
         for lost in limit + 1..=sectors {
-            let term = self.ln_exactly(lost, sectors);
+            let term = self.ln_pmf(lost, sectors);
             largest = largest.max(term);
             terms.push(term);
             // The terms have a single peak. A term beyond it that is below e^-60 of it can be
@@ -133,6 +133,6 @@ impl SectorLoss {
                 break;
             }
         }
-        Chance::from_ln(ln_sum(&terms))
+        Probability::from_ln(ln_sum(&terms))
     }
 }

@@ -22,7 +22,7 @@ mod scheme;
 pub mod simulate;
 mod special;
 
-pub use loss::{Chance, SectorLoss, binomial_tail};
+pub use loss::{Probability, SectorLoss, binomial_tail};
 pub use scheme::{LargeGroup, Overhead, Track, smallest_group, smallest_track};
 
 #[cfg(test)]

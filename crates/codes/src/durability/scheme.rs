@@ -1,6 +1,6 @@
 //! Tracks and large groups, and the sizes that they need.
 
-use super::loss::{Chance, SectorLoss};
+use super::loss::{Probability, SectorLoss};
 use super::special::{ln_choose, ln_sum};
 
 /// The sectors of a track (Silica section 5, within-track coding).
@@ -22,8 +22,8 @@ impl Track {
     /// Returns the probability that a track cannot be decoded by itself: more sectors are lost than
     /// it has redundancy.
     #[must_use]
-    pub fn undecodable(self, loss: SectorLoss) -> Chance {
-        loss.more_than(self.redundancy, self.sectors())
+    pub fn failure_probability(self, loss: SectorLoss) -> Probability {
+        loss.probability_above(self.redundancy, self.sectors())
     }
 
     /// Returns the mean number of unknown sectors that a track leaves to the large group: without
@@ -33,9 +33,9 @@ impl Track {
     pub fn expected_unknowns(self, loss: SectorLoss) -> [f64; 2] {
         let mut unknowns = [0.0; 2];
         for lost in self.redundancy + 1..=self.sectors() {
-            let chance = loss.ln_exactly(lost, self.sectors()).exp();
-            unknowns[0] += chance * lost as f64;
-            unknowns[1] += chance * (lost - self.redundancy) as f64;
+            let probability = loss.ln_pmf(lost, self.sectors()).exp();
+            unknowns[0] += probability * lost as f64;
+            unknowns[1] += probability * (lost - self.redundancy) as f64;
         }
         unknowns
     }
@@ -61,26 +61,26 @@ impl LargeGroup {
     /// than it has redundancy. Tracks are decoded by themselves first; a failed track contributes
     /// its surviving sectors, and its own redundancy is not used.
     #[must_use]
-    pub fn undecodable(self, loss: SectorLoss) -> Chance {
+    pub fn failure_probability(self, loss: SectorLoss) -> Probability {
         let limit = self.span * self.redundancy_tracks;
         let columns = self.track.information.div_ceil(self.span.max(1));
-        let one_track = self.lost_of_one_track(loss);
+        let one_track = self.ln_track_loss_pmf(loss);
         let tracks = self.information_tracks + self.redundancy_tracks;
         let total = self_convolution(&one_track, tracks, limit);
-        Chance::from_ln(total + (columns as f64).ln())
+        Probability::from_ln(total + (columns as f64).ln())
     }
 
     /// Returns ln of the probability that one track loses 0, 1, .. sectors of one codeword.
-    fn lost_of_one_track(self, loss: SectorLoss) -> Vec<f64> {
+    fn ln_track_loss_pmf(self, loss: SectorLoss) -> Vec<f64> {
         let (track, span) = (self.track, self.span.min(self.track.information));
-        let failed = track.undecodable(loss).value();
+        let failed = track.failure_probability(loss).value();
         let mut terms = vec![Vec::new(); index(span) + 1];
         terms[0].push((-failed).ln_1p());
         for lost in track.redundancy + 1..=track.sectors() {
-            let ln_lost = loss.ln_exactly(lost, track.sectors());
+            let ln_lost = loss.ln_pmf(lost, track.sectors());
             // The lost sectors are a random subset of the track's.
-            let least = lost.saturating_sub(track.sectors() - span);
-            for part in least..=span.min(lost) {
+            let part_min = lost.saturating_sub(track.sectors() - span);
+            for part in part_min..=span.min(lost) {
                 let ways = ln_choose(span, part) + ln_choose(track.sectors() - span, lost - part)
                     - ln_choose(track.sectors(), lost);
                 terms[index(part)].push(ln_lost + ways);
@@ -125,7 +125,7 @@ pub struct Overhead {
     /// What it is relative to (denominator).
     pub per: u64,
     /// Whether `per` counts information alone, or information and redundancy together.
-    pub of_information: bool,
+    pub is_information_only: bool,
 }
 
 impl Overhead {
@@ -133,7 +133,7 @@ impl Overhead {
     /// counts.
     fn code(self, size: u64) -> Track {
         let redundancy = size * self.redundancy / self.per.max(1);
-        let information = if self.of_information { size } else { size - redundancy.min(size) };
+        let information = if self.is_information_only { size } else { size - redundancy.min(size) };
         Track { information, redundancy }
     }
 }
@@ -144,13 +144,13 @@ impl Overhead {
 pub fn smallest_track(
     overhead: Overhead,
     loss: SectorLoss,
-    target: Chance,
+    target: Probability,
     sectors_max: u64,
 ) -> Option<Track> {
     let codes = (1..=sectors_max).map(|size| overhead.code(size));
     codes
         .filter(|code| code.redundancy > 0 && code.sectors() <= sectors_max)
-        .find(|code| code.undecodable(loss) < target)
+        .find(|code| code.failure_probability(loss) < target)
 }
 
 /// Returns the smallest large group of independent sectors, of up to `sectors_max`, that is
@@ -160,14 +160,14 @@ pub fn smallest_track(
 pub fn smallest_group(
     overhead: Overhead,
     loss: SectorLoss,
-    target: Chance,
+    target: Probability,
     sectors_max: u64,
 ) -> Option<Track> {
     // Bisection: larger groups of the same overhead are better, apart from rounding of the
     // redundancy, which these sizes avoid.
     let code =
         |redundancy: u64| overhead.code((redundancy * overhead.per).div_ceil(overhead.redundancy));
-    let is_enough = |redundancy: u64| code(redundancy).undecodable(loss) < target;
+    let is_enough = |redundancy: u64| code(redundancy).failure_probability(loss) < target;
     let (mut low, mut high) = (0, sectors_max * overhead.redundancy / overhead.per.max(1));
     if overhead.redundancy == 0 || high == 0 || !is_enough(high) {
         return None;

@@ -14,7 +14,7 @@
 //! The formulas of the parent module add up terms. Here there are no terms and no binomial
 //! coefficients, only sectors that fail or not. The check is that the two agree.
 
-use super::loss::{Chance, SectorLoss};
+use super::loss::{Probability, SectorLoss};
 use super::scheme::Track;
 use super::special::{ln_beta, ln_sum};
 
@@ -22,18 +22,19 @@ use super::special::{ln_beta, ln_sum};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Estimated probability.
-    pub chance: Chance,
+    pub chance: Probability,
     /// Standard error divided by the estimate.
     pub relative_error: f64,
     /// Number of tracks drawn.
     pub samples: u64,
 }
 
-/// Estimates [`Track::undecodable`] from `samples` tracks. `random` returns 64 uniform bits.
+/// Estimates [`Track::failure_probability`] from `samples` tracks. `random` returns 64 uniform
+/// bits.
 ///
 /// # Panics
 /// When the track has no sectors or `samples` is zero.
-pub fn undecodable(
+pub fn failure_probability(
     track: Track,
     loss: SectorLoss,
     samples: u64,
@@ -49,11 +50,11 @@ pub fn undecodable(
             None => (loss.mean(), 0.0),
             Some(beta) => draw_rate(beta, track, random),
         };
-        let lost = losses(track.sectors(), drawn_rate, random);
+        let lost = draw_losses(track.sectors(), drawn_rate, random);
         if lost > track.redundancy {
-            let (lost, kept) = (lost as f64, sectors - lost as f64);
-            let ln_weight =
-                lost * (rate / drawn_rate).ln() + kept * ((-rate).ln_1p() - (-drawn_rate).ln_1p());
+            let (lost, survivors) = (lost as f64, sectors - lost as f64);
+            let ln_weight = lost * (rate / drawn_rate).ln()
+                + survivors * ((-rate).ln_1p() - (-drawn_rate).ln_1p());
             weights.push(ln_rate_weight + ln_weight);
         }
     }
@@ -73,7 +74,7 @@ fn draw_rate([a, b]: [f64; 2], track: Track, random: &mut impl FnMut() -> u64) -
 }
 
 /// Draws how many of `sectors` fail, each with probability `rate`, by the gaps between failures.
-fn losses(sectors: u64, rate: f64, random: &mut impl FnMut() -> u64) -> u64 {
+fn draw_losses(sectors: u64, rate: f64, random: &mut impl FnMut() -> u64) -> u64 {
     let ln_kept = (-rate).ln_1p();
     let (mut next, mut lost) = (0.0, 0);
     loop {
@@ -92,7 +93,7 @@ fn estimate(ln_weights: &[f64], samples: u64) -> Estimate {
     let ln_square = ln_sum(&squares) - samples_f64.ln();
     let relative_variance = (ln_square - 2.0 * ln_mean).exp() - 1.0;
     Estimate {
-        chance: Chance::from_ln(ln_mean),
+        chance: Probability::from_ln(ln_mean),
         relative_error: (relative_variance / samples_f64).sqrt(),
         samples,
     }

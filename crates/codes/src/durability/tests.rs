@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::simulate::{Estimate, undecodable};
+use super::simulate::{Estimate, failure_probability};
 use super::special::{ln_choose, ln_gamma};
 use super::{
-    Chance, LargeGroup, Overhead, SectorLoss, Track, binomial_tail, smallest_group, smallest_track,
+    LargeGroup, Overhead, Probability, SectorLoss, Track, binomial_tail, smallest_group,
+    smallest_track,
 };
 use crate::CodeError;
 
@@ -58,8 +59,9 @@ fn tracks_are_as_tabled() {
         (300, 24, ["8.1e-15", "1.0e-21", "2.7e-31", "1.1e-38", "3.7e-46", "1.4e-63"]),
     ];
     for (information, redundancy, expected) in table {
-        let found = rates
-            .map(|rate| track(information, redundancy).undecodable(independent(rate)).to_string());
+        let found = rates.map(|rate| {
+            track(information, redundancy).failure_probability(independent(rate)).to_string()
+        });
         assert_eq!(found, expected, "{information}+{redundancy}");
     }
 }
@@ -74,7 +76,7 @@ fn variation_between_tracks_is_as_tabled() {
         (2.0, ["1.1e-6", "1.0e-7", "7.9e-8", "3.5e-8"]),
     ] {
         let loss = SectorLoss::new(1e-3, variation).unwrap();
-        assert_eq!(tracks.map(|track| track.undecodable(loss).to_string()), expected);
+        assert_eq!(tracks.map(|track| track.failure_probability(loss).to_string()), expected);
     }
 }
 
@@ -90,7 +92,7 @@ fn wide_codewords_are_as_tabled() {
         (32_768, 1024, 1e-2, "4e-201"),
         (32_768, 1024, 2e-2, "1e-36"),
     ] {
-        let found = track(information, redundancy).undecodable(independent(rate));
+        let found = track(information, redundancy).failure_probability(independent(rate));
         assert_eq!(format!("{found:.0}"), expected, "{information}+{redundancy} at {rate}");
     }
 }
@@ -111,16 +113,16 @@ fn platter_sets_are_as_tabled() {
 /// does that hold?
 #[test]
 fn the_claim_holds_from_188_sectors_on() {
-    let (loss, target) = (independent(1e-3), Chance::from_ln(1e-24f64.ln()));
-    let eight = |of_information| Overhead { redundancy: 8, per: 100, of_information };
+    let (loss, target) = (independent(1e-3), Probability::from_ln(1e-24f64.ln()));
+    let eight = |is_information_only| Overhead { redundancy: 8, per: 100, is_information_only };
     assert_eq!(smallest_track(eight(true), loss, target, 1000), Some(track(188, 15)));
     assert_eq!(smallest_track(eight(false), loss, target, 1000), Some(track(173, 15)));
     assert_eq!(smallest_track(eight(true), loss, target, 150), None);
-    let two = Overhead { redundancy: 2, per: 100, of_information: true };
+    let two = Overhead { redundancy: 2, per: 100, is_information_only: true };
     let group = smallest_group(two, independent(1e-2), target, 65_535).unwrap();
-    assert!(group.undecodable(independent(1e-2)) < target);
+    assert!(group.failure_probability(independent(1e-2)) < target);
     assert!(
-        track(group.information - 50, group.redundancy - 1).undecodable(independent(1e-2))
+        track(group.information - 50, group.redundancy - 1).failure_probability(independent(1e-2))
             >= target
     );
     assert_eq!(smallest_group(two, independent(2e-2), target, 65_535), None, "past the cliff");
@@ -164,11 +166,11 @@ fn impossible_losses_are_refused() {
 #[test]
 fn certain_and_impossible_outcomes() {
     let loss = independent(0.3);
-    assert_eq!(loss.more_than(10, 10), Chance::ZERO);
-    let some = loss.more_than(0, 10).value();
+    assert_eq!(loss.probability_above(10, 10), Probability::ZERO);
+    let some = loss.probability_above(0, 10).value();
     assert!((some - (1.0 - 0.7f64.powi(10))).abs() < 1e-12);
-    assert_eq!(Chance::ZERO.to_string(), "0");
-    assert_eq!(Chance::from_ln(9.96e-5f64.ln()).to_string(), "1.0e-4");
+    assert_eq!(Probability::ZERO.to_string(), "0");
+    assert_eq!(Probability::from_ln(9.96e-5f64.ln()).to_string(), "1.0e-4");
 }
 
 /// Computes the probability directly, without logarithms.
@@ -188,13 +190,13 @@ fn by_enumeration(sectors: u64, rate: f64, limit: u64) -> f64 {
 proptest! {
     #[test]
     fn tails_are_sums(sectors in 1u64..60, rate in 0.001f64..0.9, limit in 0u64..60) {
-        let found = independent(rate).more_than(limit, sectors).value();
+        let found = independent(rate).probability_above(limit, sectors).value();
         let expected = by_enumeration(sectors, rate, limit);
         prop_assert!((found - expected).abs() <= 1e-10 * expected + 1e-300, "{found} {expected}");
     }
 }
 
-fn assert_agrees(estimate: Estimate, chance: Chance) {
+fn assert_agrees(estimate: Estimate, chance: Probability) {
     let ratio = (estimate.chance.ln() - chance.ln()).exp();
     assert!(estimate.relative_error < 0.03, "{estimate:?}");
     // Four standard errors: a given seed fails by chance once in 16,000.
@@ -216,8 +218,8 @@ fn draws_confirm_the_sums() {
         (track(2000, 40), 1e-2, 0.0),
     ] {
         let loss = SectorLoss::new(mean, variation).unwrap();
-        let estimate = undecodable(track, loss, 20_000, &mut random);
-        assert_agrees(estimate, track.undecodable(loss));
+        let estimate = failure_probability(track, loss, 20_000, &mut random);
+        assert_agrees(estimate, track.failure_probability(loss));
     }
 }
 
@@ -252,7 +254,7 @@ fn draws_confirm_the_large_group() {
         failures += u32::from(unknown > 40);
     }
     let found = f64::from(failures) / f64::from(trials);
-    let expected = group.undecodable(loss).value();
+    let expected = group.failure_probability(loss).value();
     let deviation = (expected * (1.0 - expected) / f64::from(trials)).sqrt();
     assert!(failures > 100, "{failures} failures are too few to see");
     assert!((found - expected).abs() < 4.0 * deviation, "{found} where {expected} is expected");

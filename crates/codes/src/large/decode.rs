@@ -11,7 +11,7 @@
 //!
 //! # Why
 //!
-//! By definition, `r(y) = sum over lost information x of g(x) d(x) / (y + x)`. Let E be the
+//! By definition, `r(y) = sum over lost information x logarithm g(x) d(x) / (y + x)`. Let E be the
 //! polynomial with roots at the lost x, F the one with roots at lost (and unkept) redundancy among
 //! the points y used, and L = E F. Then `N = r E` is a polynomial of degree below the number of x,
 //! with `N(x) = g(x) d(x) E'(x)`. `M = N F` is known at all points used, because it is zero where r
@@ -22,11 +22,12 @@
 //! and no linear system is solved.
 //!
 //! The cost is one encoding, and a transform of size m for each chunk with wanted losses, of which
-//! only the parts that lead to wanted shards are computed. See [`Method`] for possible savings.
+//! only the parts that lead to wanted shards are computed. See [`DecodeMethod`] for possible
+//! savings.
 
 use std::fmt;
 
-use super::encode::fold;
+use super::encode::accumulate;
 use super::kernel::{Factor, Kernel};
 use super::locator::Logarithms;
 use super::stripe::Stripe;
@@ -37,7 +38,7 @@ use crate::{CodeError, Isa, Shard};
 /// Algorithm that reconstructs losses; all produce the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Method {
+pub enum DecodeMethod {
     /// Transforms over all surviving redundancy.
     #[default]
     Transform,
@@ -51,11 +52,11 @@ pub enum Method {
 pub struct LargeDecoder {
     pub(super) code: LargeCode,
     pub(super) shard_bytes: usize,
-    method: Method,
+    method: DecodeMethod,
     pub(super) transform: Transform,
     pub(super) logarithms: Logarithms,
     /// Scratch space for a chunk, then the polynomial M.
-    room: Stripe,
+    scratch: Stripe,
     /// The sum of the chunks, then s at the points of redundancy.
     sum: Stripe,
     /// M at the points of a span.
@@ -73,10 +74,10 @@ impl LargeDecoder {
         Ok(Self {
             code,
             shard_bytes,
-            method: Method::default(),
+            method: DecodeMethod::default(),
             transform,
             logarithms: Logarithms::new(),
-            room: stripe.clone(),
+            scratch: stripe.clone(),
             sum: stripe.clone(),
             values: stripe,
             out: Vec::new(),
@@ -85,7 +86,7 @@ impl LargeDecoder {
 
     /// Sets the method.
     #[must_use]
-    pub fn with_method(mut self, method: Method) -> Self {
+    pub fn with_method(mut self, method: DecodeMethod) -> Self {
         self.method = method;
         self
     }
@@ -97,10 +98,10 @@ impl LargeDecoder {
     pub fn decode<'a>(
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,
-        restored: impl FnMut(usize, usize, &[u8]),
+        on_restored: impl FnMut(usize, usize, &[u8]),
     ) -> Result<(), CodeError> {
         let information = self.code.information();
-        self.decode_wanted(shards, |index| index < information, restored)
+        self.decode_wanted(shards, |index| index < information, on_restored)
     }
 
     /// Decodes the lost shards that are wanted. Asks for each shard by index (redundancy shards
@@ -115,7 +116,7 @@ impl LargeDecoder {
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,
         wanted: impl Fn(usize) -> bool,
-        mut restored: impl FnMut(usize, usize, &[u8]),
+        mut on_restored: impl FnMut(usize, usize, &[u8]),
     ) -> Result<(), CodeError> {
         let code = self.code;
         let losses = Losses::new(code, self.shard_bytes, &shards, &wanted)?;
@@ -131,25 +132,27 @@ impl LargeDecoder {
                 Shard::Given(shard) => Some(&shard[range.clone()]),
                 Shard::Zero | Shard::Lost => None,
             };
-            let mut work = self.work(range.len());
-            work.sum_up(&piece, |number| plan.needs(&losses, number));
-            let mut restored =
-                |number: usize, bytes: &[u8]| restored(code.index(number), offset, bytes);
+            let mut stripe_decoder = self.stripe_decoder(range.len());
+            stripe_decoder.recompute_redundancy(&piece, |number| plan.is_needed(&losses, number));
+            let mut on_restored =
+                |number: usize, bytes: &[u8]| on_restored(code.index(number), offset, bytes);
             match &plan {
-                Plan::Encode => work.encode(&losses, &mut restored),
-                Plan::Transform(plan) => work.transform(&losses, plan, &piece, &mut restored),
+                Plan::Encode => stripe_decoder.encode(&losses, &mut on_restored),
+                Plan::Transform(plan) => {
+                    stripe_decoder.transform(&losses, plan, &piece, &mut on_restored)
+                }
             }
         }
         Ok(())
     }
 
     /// Prepares the buffers for a stripe of `length` bytes per shard.
-    pub(super) fn work(&mut self, length: usize) -> Work<'_> {
-        Work {
+    pub(super) fn stripe_decoder(&mut self, length: usize) -> StripeDecoder<'_> {
+        StripeDecoder {
             code: self.code,
             transform: self.transform,
             length,
-            room: self.room.first_mut(self.code.chunk() * length),
+            scratch: self.scratch.first_mut(self.code.chunk() * length),
             sum: self.sum.first_mut(self.code.chunk() * length),
             values: self.values.first_mut(self.code.chunk() * length),
             out: &mut self.out,
@@ -205,7 +208,7 @@ impl Losses {
     }
 
     /// Whether the redundancy shard at a point is given.
-    pub(super) fn has(&self, code: LargeCode, number: usize) -> bool {
+    pub(super) fn has_redundancy(&self, code: LargeCode, number: usize) -> bool {
         number < code.redundancy() && self.redundancy.binary_search(&number).is_err()
     }
 }
@@ -223,29 +226,32 @@ struct TransformPlan {
     /// L at those points; `None` where the redundancy is lost or unkept.
     locator: Vec<Option<Factor>>,
     /// Wanted redundancy within the block, with factors 1 / L'.
-    own: Vec<(usize, Factor)>,
+    in_block: Vec<(usize, Factor)>,
     /// Spans of the block's size with the wanted shards in them, and factors 1 / (g L') or 1 / L.
     spans: Vec<(Span, Vec<(usize, Factor)>)>,
 }
 
 impl Plan {
-    fn new(code: LargeCode, method: Method, losses: &Losses, logs: &Logarithms) -> Self {
+    fn new(code: LargeCode, method: DecodeMethod, losses: &Losses, logs: &Logarithms) -> Self {
         if losses.information.is_empty() {
             return Self::Encode;
         }
         match method {
-            Method::Transform => {
+            DecodeMethod::Transform => {
                 let block = Span::new(0, code.chunk_log());
                 Self::Transform(TransformPlan::new(code, block, losses, logs))
             }
-            Method::Narrow => {
-                Self::Transform(TransformPlan::new(code, narrow(code, losses), losses, logs))
-            }
+            DecodeMethod::Narrow => Self::Transform(TransformPlan::new(
+                code,
+                smallest_block(code, losses),
+                losses,
+                logs,
+            )),
         }
     }
 
     /// Whether s is needed at a point of redundancy.
-    fn needs(&self, losses: &Losses, number: usize) -> bool {
+    fn is_needed(&self, losses: &Losses, number: usize) -> bool {
         losses.is_wanted[number]
             || match self {
                 Self::Encode => false,
@@ -258,13 +264,14 @@ impl Plan {
 }
 
 /// Returns the smallest block of points with enough redundancy for all lost information.
-fn narrow(code: LargeCode, losses: &Losses) -> Span {
+fn smallest_block(code: LargeCode, losses: &Losses) -> Span {
     let need = losses.information.len();
-    let least = need.next_power_of_two().trailing_zeros();
-    for levels in least..code.chunk_log() {
+    let levels_min = need.next_power_of_two().trailing_zeros();
+    for levels in levels_min..code.chunk_log() {
         for number in (0..code.redundancy()).step_by(1 << levels) {
             let block = Span::new(number, levels);
-            if block.points().filter(|number| losses.has(code, *number)).count() >= need {
+            if block.points().filter(|number| losses.has_redundancy(code, *number)).count() >= need
+            {
                 return block;
             }
         }
@@ -274,26 +281,26 @@ fn narrow(code: LargeCode, losses: &Losses) -> Span {
 
 /// Returns the logarithm of g at a point: 0, the logarithm of one, for redundancy.
 fn scale(code: LargeCode, logs: &Logarithms, number: usize) -> u32 {
-    if number < code.chunk() { 0 } else { logs.of(number >> code.chunk_log()) }
+    if number < code.chunk() { 0 } else { logs.logarithm(number >> code.chunk_log()) }
 }
 
 impl TransformPlan {
     fn new(code: LargeCode, block: Span, losses: &Losses, logs: &Logarithms) -> Self {
-        let missing = block.points().filter(|number| !losses.has(code, *number));
+        let missing = block.points().filter(|number| !losses.has_redundancy(code, *number));
         let roots: Vec<usize> = missing.chain(losses.information.iter().copied()).collect();
         let points: Vec<usize> = block.points().collect();
         let values = points.iter().zip(logs.products(&roots, &points));
         let locator = values.map(|(number, log)| {
-            losses.has(code, *number).then(|| Factor::new(logs.quotient(log, 0)))
+            losses.has_redundancy(code, *number).then(|| Factor::new(logs.quotient(log, 0)))
         });
         let locator = locator.collect();
-        let (mut own, mut spans) = (Vec::new(), Vec::<(Span, Vec<(usize, Factor)>)>::new());
+        let (mut in_block, mut spans) = (Vec::new(), Vec::<(Span, Vec<(usize, Factor)>)>::new());
         let products = logs.products(&roots, &losses.wanted);
         for (&number, log) in losses.wanted.iter().zip(products) {
             let factor = Factor::new(logs.quotient(0, log + scale(code, logs, number)));
             let first = number >> block.levels << block.levels;
             if first == block.number {
-                own.push((number, factor));
+                in_block.push((number, factor));
             } else if let Some((span, wanted)) = spans.last_mut()
                 && span.number == first
             {
@@ -302,45 +309,45 @@ impl TransformPlan {
                 spans.push((Span::new(first, block.levels), vec![(number, factor)]));
             }
         }
-        Self { block, locator, own, spans }
+        Self { block, locator, in_block, spans }
     }
 }
 
 /// Decoding of one stripe.
-pub(super) struct Work<'w> {
+pub(super) struct StripeDecoder<'w> {
     code: LargeCode,
     transform: Transform,
     pub(super) length: usize,
-    room: &'w mut [u8],
+    scratch: &'w mut [u8],
     pub(super) sum: &'w mut [u8],
     values: &'w mut [u8],
     pub(super) out: &'w mut Vec<u8>,
 }
 
-impl Work<'_> {
+impl StripeDecoder<'_> {
     pub(super) fn kernel(&self) -> Kernel {
         self.transform.kernel()
     }
 
     /// Computes s at all points of redundancy where it is needed.
-    pub(super) fn sum_up<'a>(
+    pub(super) fn recompute_redundancy<'a>(
         &mut self,
         piece: &impl Fn(usize) -> Option<&'a [u8]>,
-        needs: impl Fn(usize) -> bool,
+        is_needed: impl Fn(usize) -> bool,
     ) {
         let information = |number: usize| {
             (number < self.code.chunk() + self.code.information()).then(|| piece(number)).flatten()
         };
-        if fold(&self.transform, self.code, &information, self.room, self.sum) {
-            self.transform.forward(Span::new(0, self.code.chunk_log()), self.sum, &needs);
+        if accumulate(&self.transform, self.code, &information, self.scratch, self.sum) {
+            self.transform.forward(Span::new(0, self.code.chunk_log()), self.sum, &is_needed);
         } else {
             self.sum.fill(0);
         }
     }
 
-    fn encode(&mut self, losses: &Losses, restored: &mut impl FnMut(usize, &[u8])) {
+    fn encode(&mut self, losses: &Losses, on_restored: &mut impl FnMut(usize, &[u8])) {
         for &number in &losses.wanted {
-            restored(number, &self.sum[number * self.length..][..self.length]);
+            on_restored(number, &self.sum[number * self.length..][..self.length]);
         }
     }
 
@@ -349,12 +356,12 @@ impl Work<'_> {
         losses: &Losses,
         plan: &TransformPlan,
         piece: &impl Fn(usize) -> Option<&'a [u8]>,
-        restored: &mut impl FnMut(usize, &[u8]),
+        on_restored: &mut impl FnMut(usize, &[u8]),
     ) {
         let (kernel, length) = (self.kernel(), self.length);
         let is_wanted = |number: usize| losses.is_wanted.get(number) == Some(&true);
         let bytes = plan.locator.len() * length;
-        let polynomial = &mut self.room[..bytes];
+        let polynomial = &mut self.scratch[..bytes];
         let shards = polynomial.chunks_exact_mut(length);
         for ((number, locator), to) in plan.block.points().zip(&plan.locator).zip(shards) {
             to.fill(0);
@@ -369,7 +376,7 @@ impl Work<'_> {
         self.transform.inverse(plan.block, polynomial);
         let values = &mut self.values[..bytes];
         self.out.resize(length, 0);
-        if !plan.own.is_empty() {
+        if !plan.in_block.is_empty() {
             derive(kernel, polynomial, values, length);
             self.transform.forward(plan.block, values, &is_wanted);
         }
@@ -380,9 +387,9 @@ impl Work<'_> {
             }
             let value = &values[(number - first) * length..][..length];
             kernel.combine(&[factor], &[value], self.out, length);
-            restored(number, self.out);
+            on_restored(number, self.out);
         };
-        plan.own.iter().for_each(|own| put(values, plan.block.number, *own));
+        plan.in_block.iter().for_each(|in_block| put(values, plan.block.number, *in_block));
         for (span, wanted) in &plan.spans {
             self.transform.forward_into(*span, polynomial, values, &is_wanted);
             wanted.iter().for_each(|wanted| put(values, span.number, *wanted));

@@ -61,8 +61,8 @@ impl LargeEncoder {
                     .map(|shard| &shard[offset..offset + length])
             };
             let sum = self.sum.first_mut(chunk * length);
-            let room = self.chunk.first_mut(chunk * length);
-            if !fold(&self.transform, self.code, &piece, room, sum) {
+            let scratch = self.chunk.first_mut(chunk * length);
+            if !accumulate(&self.transform, self.code, &piece, scratch, sum) {
                 sum.fill(0);
             }
             let wanted = |number| number < self.code.redundancy();
@@ -78,18 +78,18 @@ impl LargeEncoder {
 
 /// Adds up the inverse transforms of all chunks of information, which `piece` returns by number of
 /// the point. Returns whether there was any information. If not, `sum` is left unchanged.
-pub(super) fn fold<'a>(
+pub(super) fn accumulate<'a>(
     transform: &Transform,
     code: LargeCode,
     piece: &impl Fn(usize) -> Option<&'a [u8]>,
-    room: &mut [u8],
+    scratch: &mut [u8],
     sum: &mut [u8],
 ) -> bool {
     let mut is_summed = false;
-    let mut values = Values::new(piece, room.len() / code.chunk());
+    let mut values = Values::new(piece, scratch.len() / code.chunk());
     for first in (code.chunk()..code.chunk() + code.information()).step_by(code.chunk()) {
         let span = Span::new(first, code.chunk_log());
-        is_summed |= transform.inverse_into(span, &mut values, room, sum, is_summed);
+        is_summed |= transform.inverse_into(span, &mut values, scratch, sum, is_summed);
     }
     is_summed
 }
@@ -160,7 +160,7 @@ impl LargeStreamEncoder {
         }
         self.pushed += 1;
         if place + 1 == self.code.chunk() {
-            self.fold(self.pushed - place - 1, place + 1);
+            self.accumulate(self.pushed - place - 1, place + 1);
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl LargeStreamEncoder {
         }
         let count = self.pushed % self.code.chunk();
         if count > 0 {
-            self.fold(self.pushed - count, count);
+            self.accumulate(self.pushed - count, count);
         }
         let (span, redundancy) = (Span::new(0, self.code.chunk_log()), self.code.redundancy());
         for column in &mut self.columns {
@@ -203,7 +203,7 @@ impl LargeStreamEncoder {
     }
 
     /// Adds to the sum the chunk that begins at information shard `first` and has `count` shards.
-    fn fold(&mut self, first: usize, count: usize) {
+    fn accumulate(&mut self, first: usize, count: usize) {
         let chunk = self.code.chunk();
         let span = Span::new(chunk + first, self.code.chunk_log());
         for column in &mut self.columns {

@@ -48,15 +48,15 @@ impl LargeDecoder {
     ///
     /// # Errors
     /// As [`Self::decode_wanted`], where each relation counts as a given shard;
-    /// [`CodeError::Dependent`] when there are enough equations but they are not independent;
-    /// [`CodeError::Index`] when a relation names a shard twice, or one that the code does not
-    /// have. Nothing was passed on then.
+    /// [`CodeError::LinearlyDependent`] when there are enough equations but they are not
+    /// independent; [`CodeError::Index`] when a relation names a shard twice, or one that the code
+    /// does not have. Nothing was passed on then.
     pub fn decode_joint<'a>(
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,
         relations: &[Relation<'_>],
         wanted: impl Fn(usize) -> bool,
-        mut restored: impl FnMut(usize, usize, &[u8]),
+        mut on_restored: impl FnMut(usize, usize, &[u8]),
     ) -> Result<(), CodeError> {
         let code = self.code;
         for relation in relations {
@@ -64,7 +64,7 @@ impl LargeDecoder {
         }
         let losses = Losses::new(code, self.shard_bytes, &shards, &wanted)?;
         if losses.check(code, 0).is_ok() {
-            return self.decode_wanted(shards, wanted, restored);
+            return self.decode_wanted(shards, wanted, on_restored);
         }
         losses.check(code, relations.len())?;
         let plan = Plan::new(code, &losses, relations, &self.logarithms, self.transform.kernel())?;
@@ -75,34 +75,45 @@ impl LargeDecoder {
                 Shard::Given(shard) => Some(&shard[range.clone()]),
                 Shard::Zero | Shard::Lost => None,
             };
-            let mut work = self.work(range.len());
-            let (kernel, length) = (work.kernel(), work.length);
-            work.sum_up(&piece, |_| true);
+            let mut stripe_decoder = self.stripe_decoder(range.len());
+            let (kernel, length) = (stripe_decoder.kernel(), stripe_decoder.length);
+            stripe_decoder.recompute_redundancy(&piece, |_| true);
             // For lost redundancy s is known, for lost information nothing.
             let part = |shard: usize| {
                 let number = code.number(shard);
                 let is_lost = losses.redundancy.binary_search(&number).is_ok();
-                let sum = || is_lost.then(|| &work.sum[number * length..][..length]);
+                let sum = || is_lost.then(|| &stripe_decoder.sum[number * length..][..length]);
                 piece(number).or_else(sum)
             };
             let known = plan.known(kernel, relations, &range, &part);
             for &number in &plan.redundancy {
                 if let Some(given) = piece(number) {
-                    kernel.add_or_copy(given, &mut work.sum[number * length..][..length], true);
+                    kernel.add_or_copy(
+                        given,
+                        &mut stripe_decoder.sum[number * length..][..length],
+                        true,
+                    );
                 }
             }
-            let own = plan.redundancy.iter().map(|number| &work.sum[number * length..][..length]);
+            let own = plan
+                .redundancy
+                .iter()
+                .map(|number| &stripe_decoder.sum[number * length..][..length]);
             let sides: Vec<&[u8]> = known.chunks_exact(length).chain(own).collect();
-            work.out.resize(losses.wanted.len() * length, 0);
-            for (&number, to) in losses.wanted.iter().zip(work.out.chunks_exact_mut(length)) {
-                match work.sum.get(number * length..(number + 1) * length) {
+            stripe_decoder.out.resize(losses.wanted.len() * length, 0);
+            for (&number, to) in
+                losses.wanted.iter().zip(stripe_decoder.out.chunks_exact_mut(length))
+            {
+                match stripe_decoder.sum.get(number * length..(number + 1) * length) {
                     Some(sum) => to.copy_from_slice(sum),
                     None => to.fill(0),
                 }
             }
-            kernel.combine(&plan.factors, &sides, work.out, length);
-            for (&number, shard) in losses.wanted.iter().zip(work.out.chunks_exact(length)) {
-                restored(code.index(number), offset, shard);
+            kernel.combine(&plan.factors, &sides, stripe_decoder.out, length);
+            for (&number, shard) in
+                losses.wanted.iter().zip(stripe_decoder.out.chunks_exact(length))
+            {
+                on_restored(code.index(number), offset, shard);
             }
         }
         Ok(())
@@ -152,14 +163,14 @@ impl Plan {
                 used.push(index);
             }
         }
-        for number in (0..code.redundancy()).filter(|number| losses.has(code, *number)) {
+        for number in (0..code.redundancy()).filter(|number| losses.has_redundancy(code, *number)) {
             if !system.is_solved() && system.add(&row(code, losses, number, logs)) {
                 redundancy.push(number);
             }
         }
         if !system.is_solved() {
             let (lost, found) = (unknowns.len(), system.pivots.len());
-            return Err(CodeError::Dependent { lost, found });
+            return Err(CodeError::LinearlyDependent { lost, found });
         }
         let mut factors = Vec::new();
         for &number in &losses.wanted {
@@ -200,8 +211,8 @@ impl Plan {
 /// Returns the coefficients of the lost information shards in a redundancy shard.
 fn row(code: LargeCode, losses: &Losses, redundancy: usize, logs: &Logarithms) -> Vec<Element> {
     let coefficient = |information: &usize| {
-        let plus = logs.of(information >> code.chunk_log());
-        logs.quotient(plus, logs.of(redundancy ^ information))
+        let plus = logs.logarithm(information >> code.chunk_log());
+        logs.quotient(plus, logs.logarithm(redundancy ^ information))
     };
     losses.information.iter().map(coefficient).collect()
 }

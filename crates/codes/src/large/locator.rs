@@ -29,22 +29,22 @@ pub(super) struct Logarithms {
 
 impl Logarithms {
     pub(super) fn new() -> Self {
-        let mut by_element = vec![0; 1 << 16];
+        let mut log_by_element = vec![0; 1 << 16];
         let mut exp = Vec::with_capacity(1 << 16);
         let mut power: Element = [1, 0];
         for log in 0..u16::MAX {
-            by_element[usize::from(u16::from_le_bytes(power))] = log;
+            log_by_element[usize::from(u16::from_le_bytes(power))] = log;
             exp.push(power);
             // Multiplies by u, which is primitive.
             power = [gf8::mul(NORM, power[1]), power[0] ^ power[1]];
         }
-        let log =
-            (0..1 << 16).map(|number| by_element[usize::from(u16::from_le_bytes(element(number)))]);
+        let log = (0..1 << 16)
+            .map(|number| log_by_element[usize::from(u16::from_le_bytes(element(number)))]);
         Self { log: log.collect(), exp }
     }
 
     /// Returns the logarithm of the element of a number.
-    pub(super) fn of(&self, number: usize) -> u32 {
+    pub(super) fn logarithm(&self, number: usize) -> u32 {
         u32::from(self.log[number])
     }
 
@@ -61,7 +61,7 @@ impl Logarithms {
             return self.all_products(roots, at);
         }
         // No overflow: at most 2^16 logarithms below 2^16.
-        let sum = |point: usize| roots.iter().map(|root| self.of(root ^ point)).sum::<u32>();
+        let sum = |point: usize| roots.iter().map(|root| self.logarithm(root ^ point)).sum::<u32>();
         at.iter().map(|point| sum(*point) % ORDER).collect()
     }
 

@@ -31,7 +31,7 @@ mod transform;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{LargeDecoder, Method};
+pub use decode::{DecodeMethod, LargeDecoder};
 pub use encode::{LargeEncoder, LargeStreamEncoder};
 pub use joint::Relation;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::definition::{self, BASIS, element};
-use super::{LargeCode, LargeDecoder, LargeEncoder, Method, Relation};
+use super::{DecodeMethod, LargeCode, LargeDecoder, LargeEncoder, Relation};
 use crate::field::{gf8, gf16};
 use crate::{CodeError, ErrorKind, Isa, Shard, Signature, signature};
 
@@ -67,7 +67,7 @@ fn small_codes_are_the_definition_at_every_level() {
 
 type Restored = BTreeMap<usize, Vec<u8>>;
 
-const METHODS: [Method; 2] = [Method::Transform, Method::Narrow];
+const METHODS: [DecodeMethod; 2] = [DecodeMethod::Transform, DecodeMethod::Narrow];
 
 /// Creates a decoder for each level and method.
 fn decoders(code: LargeCode, size: usize) -> Vec<LargeDecoder> {
@@ -314,7 +314,7 @@ fn check_joint(
         let mut decoder = LargeDecoder::new(code, size, isa).unwrap();
         match decode(&mut decoder, size, &given, relations, |_| true) {
             Ok(restored) => assert_eq!(restored, expected, "{code:?} {isa:?} {lost:?}"),
-            Err(CodeError::Dependent { lost, found }) => {
+            Err(CodeError::LinearlyDependent { lost, found }) => {
                 assert!(found < lost && beyond + group > code.redundancy(), "{code:?} {isa:?}");
             }
             Err(error) => panic!("{error}"),
@@ -420,7 +420,7 @@ fn bad_input_is_refused_before_any_work() {
     assert_eq!(joint(&[(1, 1), (0, 1), (1, 2)], &good), index(1));
     let unequal = CodeError::UnequalShards { index: 5, bytes: 128, expected: 256 };
     assert_eq!(joint(&[(0, 1)], &bad), Err(unequal));
-    assert_eq!(joint(&[], &good), Err(CodeError::Dependent { lost: 3, found: 2 }));
+    assert_eq!(joint(&[], &good), Err(CodeError::LinearlyDependent { lost: 3, found: 2 }));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The additive FFT of Lin, Chung and Han, in place, in a Cantor basis.
 //!
 //! A polynomial of degree below 2^k is written in the basis `X_i = product of s_j over the bits j
-//! set in i`. The transform converts between the values at the 2^k points of numbers `v ..` (v a
-//! multiple of 2^k) and the coefficients by k levels of butterflies between shards `2^level` apart.
-//! The factor of the butterflies in the block that begins with the point of number v is `s_level`
-//! of that point, the element of number `v >> level` (see [`super::definition`]). That is in
-//! GF(2^8) if `v >> level < 256`, which makes wide levels cheaper, and it is even, so it is never
-//! one.
+//! set in i`. The transform converts between the values lookup the 2^k points of numbers `v ..` (v
+//! a multiple of 2^k) and the coefficients by k levels of butterflies between shards `2^level`
+//! apart. The factor of the butterflies in the block that begins with the point of number v is
+//! `s_level` of that point, the element of number `v >> level` (see [`super::definition`]). That is
+//! in GF(2^8) if `v >> level < 256`, which makes wide levels cheaper, and it is even, so it is
+//! never one.
 //!
 //! ```text
 //! inverse(block) = inverse(each eighth), then one pass of three levels across them; from memory
@@ -26,7 +26,7 @@ use super::kernel::{
     WIDTH_MAX, zeros,
 };
 use super::points::element;
-use crate::{Isa, second_cache_bytes};
+use crate::{Isa, l2_cache_bytes};
 
 /// Minimum width: with fewer bytes of each shard at a time there are too many TLB misses.
 const WIDTH_MIN: usize = 1 << 10;
@@ -76,9 +76,10 @@ impl Transform {
     /// chunk's stripe and the sum of chunks take half of the L2 cache, so that prefetched input
     /// fits too.
     pub(super) fn width(&self, levels: u32) -> usize {
-        let least = if self.kernel.leaf_levels().is_some() { WIDTH_MIN_LEAF } else { WIDTH_MIN };
-        let width = (second_cache_bytes() / 4) >> levels;
-        (width - width % BLOCK).clamp(least, WIDTH_MAX)
+        let width_min =
+            if self.kernel.leaf_levels().is_some() { WIDTH_MIN_LEAF } else { WIDTH_MIN };
+        let width = (l2_cache_bytes() / 4) >> levels;
+        (width - width % BLOCK).clamp(width_min, WIDTH_MAX)
     }
 
     pub(super) const fn kernel(&self) -> Kernel {
@@ -87,7 +88,7 @@ impl Transform {
 
     /// Transforms values at `span` to coefficients, in place.
     pub(super) fn inverse(&self, span: Span, shards: &mut [u8]) {
-        let levels = self.top(span.levels);
+        let levels = self.top_levels(span.levels);
         if levels == 0 {
             return;
         }
@@ -111,12 +112,12 @@ impl Transform {
         if self.is_leaf(span) {
             return self.leaf(span, values, shards, false);
         }
-        let levels = self.top(span.levels);
-        let is_any = self.parts_from(span, levels, values, shards);
-        if is_any {
+        let levels = self.top_levels(span.levels);
+        let has_any = self.parts_from(span, levels, values, shards);
+        if has_any {
             self.kernel.pass(Direction::Inverse, &twiddles(span, levels), shards);
         }
-        is_any
+        has_any
     }
 
     /// Like `inverse_from`, but adds the coefficients to `sum` if `add`, or else writes them there;
@@ -132,20 +133,20 @@ impl Transform {
         if self.is_leaf(span) {
             return self.leaf(span, values, sum, add);
         }
-        let levels = self.top(span.levels);
-        let is_any = self.parts_from(span, levels, values, shards);
-        if is_any {
+        let levels = self.top_levels(span.levels);
+        let has_any = self.parts_from(span, levels, values, shards);
+        if has_any {
             let parts = parts(shards, levels);
             let twiddles = twiddles(span, levels);
             self.kernel.pass_from(Direction::Inverse, &twiddles, parts, sum, add, None);
         }
-        is_any
+        has_any
     }
 
     /// Transforms values at `span` to coefficients, and adds them to `sum` if `add`, or else writes
     /// them there. The content of `shards` is undefined afterwards.
     pub(super) fn inverse_add(&self, span: Span, shards: &mut [u8], sum: &mut [u8], add: bool) {
-        let levels = self.top(span.levels);
+        let levels = self.top_levels(span.levels);
         if levels == 0 {
             self.kernel.add_or_copy(shards, sum, add);
             return;
@@ -163,7 +164,7 @@ impl Transform {
     /// Transforms coefficients to the values at `span`, in place; only those at wanted points are
     /// correct.
     pub(super) fn forward(&self, span: Span, shards: &mut [u8], wanted: &impl Fn(usize) -> bool) {
-        let levels = self.top(span.levels);
+        let levels = self.top_levels(span.levels);
         if levels == 0 || !span.points().any(wanted) {
             return;
         }
@@ -180,7 +181,7 @@ impl Transform {
         shards: &mut [u8],
         wanted: &impl Fn(usize) -> bool,
     ) {
-        let levels = self.top(span.levels);
+        let levels = self.top_levels(span.levels);
         if levels == 0 {
             shards.copy_from_slice(coefficients);
             return;
@@ -216,24 +217,26 @@ impl Transform {
         shards: &mut [u8],
     ) -> bool {
         let bytes = shards.len() >> levels;
-        let mut has = [false; PASS_SHARDS];
-        for ((index, part), has) in shards.chunks_exact_mut(bytes).enumerate().zip(&mut has) {
-            *has = self.inverse_from(span.part(levels, index), values, part);
+        let mut has_values = [false; PASS_SHARDS];
+        for ((index, part), has_values) in
+            shards.chunks_exact_mut(bytes).enumerate().zip(&mut has_values)
+        {
+            *has_values = self.inverse_from(span.part(levels, index), values, part);
         }
-        let is_any = has.contains(&true);
-        if is_any {
-            for (part, has) in shards.chunks_exact_mut(bytes).zip(has) {
-                if !has {
+        let has_any = has_values.contains(&true);
+        if has_any {
+            for (part, has_values) in shards.chunks_exact_mut(bytes).zip(has_values) {
+                if !has_values {
                     part.fill(0);
                 }
             }
         }
-        is_any
+        has_any
     }
 
     /// Whether the values of a span are loaded and transformed in one step.
     fn is_leaf(&self, span: Span) -> bool {
-        self.top(span.levels) == span.levels || self.is_wide_leaf(span)
+        self.top_levels(span.levels) == span.levels || self.is_wide_leaf(span)
     }
 
     fn is_wide_leaf(&self, span: Span) -> bool {
@@ -250,13 +253,13 @@ impl Transform {
     ) -> bool {
         if self.is_wide_leaf(span) {
             let from = values.leaf(span);
-            if from.is_any() {
+            if from.has_any() {
                 self.kernel.leaf(&leaf_twiddles(span), &from, to, add, &values.next);
             }
-            return from.is_any();
+            return from.has_any();
         }
-        let (from, is_any) = values.pass(span.points());
-        if !is_any {
+        let (from, has_any) = values.pass(span.points());
+        if !has_any {
             return false;
         }
         if span.levels > 0 {
@@ -272,16 +275,16 @@ impl Transform {
     }
 
     /// Returns the levels of the widest pass of a transform: usually the most that fit one pass.
-    fn top(&self, levels: u32) -> u32 {
-        let most = self.kernel.pass_levels();
+    fn top_levels(&self, levels: u32) -> u32 {
+        let pass_levels = self.kernel.pass_levels();
         let leaf = self.kernel.leaf_levels().map_or(0, |levels| *levels.end());
         // The levels above the widest leaf are divided evenly: four levels are two passes of two,
         // not one of three and one of one.
         match levels.checked_sub(leaf) {
-            Some(above @ 1..) if leaf > 0 && above <= most => above,
-            Some(above) if leaf > 0 && above == most + 1 => 2,
-            _ if levels == most + 1 => most.min(2),
-            _ => levels.min(most),
+            Some(above @ 1..) if leaf > 0 && above <= pass_levels => above,
+            Some(above) if leaf > 0 && above == pass_levels + 1 => 2,
+            _ if levels == pass_levels + 1 => pass_levels.min(2),
+            _ => levels.min(pass_levels),
         }
     }
 }
@@ -304,7 +307,7 @@ fn twiddles(span: Span, levels: u32) -> Twiddles {
 }
 
 /// Factors of the elements of even numbers, from 0 on.
-const EVEN: [Factor; LEAF_SHARDS / 2] = {
+const EVEN_FACTORS: [Factor; LEAF_SHARDS / 2] = {
     let mut factors = [Factor::ZERO; LEAF_SHARDS / 2];
     let mut half = 0;
     while half < factors.len() {
@@ -326,7 +329,7 @@ fn leaf_twiddles(span: Span) -> LeafTwiddles {
         // The first number has zero bits where the numbers of a level differ, so the elements add.
         let first = Factor::new(element(first));
         let (now, later) = rest.split_at_mut(1 << (span.levels - 1 - level));
-        for (factor, even) in now.iter_mut().zip(EVEN) {
+        for (factor, even) in now.iter_mut().zip(EVEN_FACTORS) {
             *factor = first.add(even);
         }
         rest = later;
@@ -336,7 +339,7 @@ fn leaf_twiddles(span: Span) -> LeafTwiddles {
 
 /// Values of one length, looked up by the number of their point.
 pub(super) struct Values<'a, F> {
-    at: F,
+    lookup: F,
     /// Values of the next leaf, looked up ahead of time.
     next: Sources<'a>,
     /// First number of the next leaf, if one was looked up.
@@ -344,8 +347,8 @@ pub(super) struct Values<'a, F> {
 }
 
 impl<'a, F: Fn(usize) -> Option<&'a [u8]>> Values<'a, F> {
-    pub(super) fn new(at: F, bytes: usize) -> Self {
-        Self { at, next: Sources::zeros(bytes), number: None }
+    pub(super) fn new(lookup: F, bytes: usize) -> Self {
+        Self { lookup, next: Sources::zeros(bytes), number: None }
     }
 
     /// Returns the values of a wide leaf, and looks up those of the following leaf into `next`.
@@ -363,7 +366,7 @@ impl<'a, F: Fn(usize) -> Option<&'a [u8]>> Values<'a, F> {
     fn sources(&self, points: Range<usize>) -> Sources<'a> {
         let mut sources = Sources::zeros(self.next.bytes());
         for (place, number) in points.enumerate() {
-            if let Some(value) = (self.at)(number) {
+            if let Some(value) = (self.lookup)(number) {
                 sources.put(place, value);
             }
         }
@@ -373,14 +376,14 @@ impl<'a, F: Fn(usize) -> Option<&'a [u8]>> Values<'a, F> {
     /// Returns the values of a pass, with zeros where there are none, and whether there are any.
     fn pass(&self, points: Range<usize>) -> ([&'a [u8]; PASS_SHARDS], bool) {
         let mut from = [zeros(self.next.bytes()); PASS_SHARDS];
-        let mut is_any = false;
+        let mut has_any = false;
         for (number, from) in points.zip(&mut from) {
-            if let Some(value) = (self.at)(number) {
+            if let Some(value) = (self.lookup)(number) {
                 *from = value;
-                is_any = true;
+                has_any = true;
             }
         }
-        (from, is_any)
+        (from, has_any)
     }
 }
 

@@ -186,14 +186,14 @@ impl BaseMatrix {
 
     /// Returns the entries of each block row: column and shift, in the order of columns.
     #[must_use]
-    pub fn by_row(&self) -> Vec<Vec<(usize, usize)>> {
-        let mut by_row = vec![Vec::new(); self.rows];
+    pub fn row_entries(&self) -> Vec<Vec<(usize, usize)>> {
+        let mut row_entries = vec![Vec::new(); self.rows];
         for (index, column) in self.columns.iter().enumerate() {
             for entry in column {
-                by_row[entry.row].push((index, entry.shift));
+                row_entries[entry.row].push((index, entry.shift));
             }
         }
-        by_row
+        row_entries
     }
 
     /// Computes the rank of the whole matrix over GF(2), by elimination. Slow: for tests.
@@ -213,11 +213,11 @@ impl BaseMatrix {
         // Starts from the last bit, because the parity part is nearly triangular.
         let mut rank = 0;
         for bit in (0..self.bits()).rev() {
-            let has = |row: &[u64]| row[bit / 64] >> (bit % 64) & 1 == 1;
-            let Some(pivot) = (rank..rows.len()).find(|&row| has(&rows[row])) else { continue };
+            let has_bit = |row: &[u64]| row[bit / 64] >> (bit % 64) & 1 == 1;
+            let Some(pivot) = (rank..rows.len()).find(|&row| has_bit(&rows[row])) else { continue };
             rows.swap(rank, pivot);
             let (done, rest) = rows.split_at_mut(rank + 1);
-            for row in rest.iter_mut().filter(|row| has(row)) {
+            for row in rest.iter_mut().filter(|row| has_bit(row)) {
                 row.iter_mut().zip(&done[rank]).for_each(|(word, pivot)| *word ^= pivot);
             }
             rank += 1;

@@ -4,12 +4,12 @@
 //! are not: a scale too small loses resolution, one too large loses range. And a neural network's
 //! probabilities are seldom calibrated. So a reader calibrates: it takes soft bits whose true
 //! values are known (from sectors that decoded), finds the factor that makes them calibrated
-//! ([`temper`], temperature scaling), and multiplies by [`UNITS`]. The factor belongs to a reader
-//! and a medium, and is stored with the data read, not with the data written.
+//! ([`fit_temperature`], temperature scaling), and multiplies by [`UNITS_PER_LLR`]. The factor
+//! belongs to a reader and a medium, and is stored with the data read, not with the data written.
 
 /// Decoder units for a calibrated log-likelihood ratio of 1. Between 1.4 and 2.8 the frame error
 /// rate hardly changes; see the figures in `docs/codes/ldpc.md`.
-pub const UNITS: f64 = 2.0;
+pub const UNITS_PER_LLR: f64 = 2.0;
 
 /// Range of the search for the factor: beyond it, the input is not soft information.
 const FACTOR_MIN: f64 = 1e-3;
@@ -19,7 +19,7 @@ const FACTOR_MAX: f64 = 1e3;
 /// `known` has ratios `ln P(0) - ln P(1)` with the bits that were written. Returns `None` without
 /// bits, or if there is no maximum: all ratios right, or more wrong than right.
 #[must_use]
-pub fn temper(known: &[(f32, bool)]) -> Option<f64> {
+pub fn fit_temperature(known: &[(f32, bool)]) -> Option<f64> {
     // The log-likelihood is concave in the factor, so its slope has one root: the sum of a / (1 +
     // exp(f a)) over a = the ratio, negative where it is wrong.
     let slope = |factor: f64| {

@@ -2,7 +2,7 @@
 
 use super::base::BaseMatrix;
 use super::construct::COLUMN_WEIGHT_MAX;
-use super::density::Limits;
+use super::density::Thresholds;
 use crate::CodeError;
 
 /// Rate of a standard code: its share of information bits.
@@ -40,7 +40,7 @@ impl Rate {
     /// Returns the limits of the standard codes of this rate, for either length. They were computed
     /// by [`super::density`], which takes seconds.
     #[must_use]
-    pub const fn limits(self) -> Limits {
+    pub const fn thresholds(self) -> Thresholds {
         let (errors, erasures) = match self {
             Self::R5of6 => (0.0381, 0.1403),
             Self::R7of8 => (0.0274, 0.1043),
@@ -48,7 +48,7 @@ impl Rate {
             Self::R15of16 => (0.01296, 0.0515),
             Self::R19of20 => (0.01025, 0.0411),
         };
-        Limits { errors, erasures }
+        Thresholds { errors, erasures }
     }
 }
 

@@ -33,8 +33,8 @@ pub const COLUMN_WEIGHT_MAX: usize = 4;
 
 /// A cycle of 4 costs more than all cycles of 6, one of 6 more than all of 8. The counts from one
 /// edge stay far below these: 115^2 walks of weight 36 and 115^3 of weight 216 in the densest code.
-const COST_OF_4: u64 = 1 << 52;
-const COST_OF_6: u64 = 1 << 30;
+const CYCLE_4_COST: u64 = 1 << 52;
+const CYCLE_6_COST: u64 = 1 << 30;
 
 /// Parameters of a matrix to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Design {
         growth.close_staircase(information);
         for column in 0..information {
             let weight = if column < information - self.heavy { 3 } else { 4 };
-            growth.place(column, weight);
+            growth.place_column(column, weight);
         }
         BaseMatrix::new(self.circulant, self.rows, growth.columns)
     }
@@ -103,7 +103,7 @@ struct Growth {
     design: Design,
     random: Random,
     columns: Vec<Vec<Entry>>,
-    by_row: Vec<Vec<(usize, usize)>>,
+    row_entries: Vec<Vec<(usize, usize)>>,
     /// Final weight of each column.
     weights: Vec<usize>,
     /// Cost of each possible edge of the current column: row by row, shift by shift.
@@ -116,7 +116,7 @@ impl Growth {
             design,
             random: Random::new(design.seed),
             columns: vec![Vec::new(); design.columns],
-            by_row: vec![Vec::new(); design.rows],
+            row_entries: vec![Vec::new(); design.rows],
             weights: vec![0; design.columns],
             costs: vec![0; design.rows * design.circulant],
         }
@@ -124,7 +124,7 @@ impl Growth {
 
     fn add(&mut self, column: usize, entry: Entry) {
         self.columns[column].push(entry);
-        self.by_row[entry.row].push((column, entry.shift));
+        self.row_entries[entry.row].push((column, entry.shift));
     }
 
     fn close_staircase(&mut self, first: usize) {
@@ -144,7 +144,7 @@ impl Growth {
     }
 
     /// Places an information column.
-    fn place(&mut self, column: usize, weight: usize) {
+    fn place_column(&mut self, column: usize, weight: usize) {
         self.weights[column] = weight;
         self.costs.fill(0);
         for _ in 0..weight {
@@ -161,13 +161,13 @@ impl Growth {
         let free = |row: &usize| !taken.contains(row);
         let lightest = (0..self.design.rows)
             .filter(free)
-            .map(|row| self.by_row[row].len())
+            .map(|row| self.row_entries[row].len())
             .min()
             .expect("a column has fewer edges than there are rows");
         let mut best = (u64::MAX, Entry { row: 0, shift: 0 });
         let mut ties = 0;
         for row in (0..self.design.rows).filter(free) {
-            if self.by_row[row].len() > lightest + 1 {
+            if self.row_entries[row].len() > lightest + 1 {
                 continue;
             }
             for shift in 0..z {
@@ -188,8 +188,8 @@ impl Growth {
         // Bit 0 of the column takes part in this check.
         let check = (z - entry.shift) % z;
         let weight = 6 / (self.weights[column] as u64 - 1);
-        let Self { columns, by_row, weights, costs, .. } = self;
-        let graph = Graph { columns, by_row, weights, circulant: z };
+        let Self { columns, row_entries, weights, costs, .. } = self;
+        let graph = Graph { columns, row_entries, weights, circulant: z };
         graph.walk(costs, (column, entry.row), check, 1, weight);
     }
 }
@@ -197,7 +197,7 @@ impl Growth {
 /// The graph, as the walks see it.
 struct Graph<'a> {
     columns: &'a [Vec<Entry>],
-    by_row: &'a [Vec<(usize, usize)>],
+    row_entries: &'a [Vec<(usize, usize)>],
     weights: &'a [usize],
     circulant: usize,
 }
@@ -214,14 +214,14 @@ impl Graph<'_> {
         weight: u64,
     ) {
         let z = self.circulant;
-        for &(column, shift) in self.by_row[row].iter().filter(|next| next.0 != from) {
+        for &(column, shift) in self.row_entries[row].iter().filter(|next| next.0 != from) {
             let bit = (check + shift) % z;
             let weight = weight * 6 / (self.weights[column] as u64 - 1);
             for entry in self.columns[column].iter().filter(|entry| entry.row != row) {
                 let check = (bit + z - entry.shift) % z;
                 costs[entry.row * z + (z - check) % z] += match bits {
-                    1 => COST_OF_4,
-                    2 => COST_OF_6 * weight,
+                    1 => CYCLE_4_COST,
+                    2 => CYCLE_6_COST * weight,
                     _ => weight,
                 };
                 if bits < 3 {

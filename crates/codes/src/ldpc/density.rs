@@ -7,7 +7,7 @@
 //! leaves out cycles, the length of the code, and the order of layers, which changes the number of
 //! iterations but not the result.
 
-use super::calibrate::UNITS;
+use super::calibrate::UNITS_PER_LLR;
 use super::decode::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
 use super::{BaseMatrix, Outcome, VoxelChannel};
 
@@ -44,12 +44,12 @@ impl Density {
         self.0[..SUM_MAX].iter().sum::<f64>() + self.0[SUM_MAX] / 2.0
     }
 
-    fn at_least(&self, magnitude: usize) -> (f64, f64) {
+    fn tail_masses(&self, magnitude: usize) -> (f64, f64) {
         let right = self.0[SUM_MAX + magnitude..].iter().sum();
         (right, self.0[..=SUM_MAX - magnitude].iter().sum())
     }
 
-    fn sum_with(&self, other: &Self, reach: usize) -> Self {
+    fn convolve(&self, other: &Self, reach: usize) -> Self {
         let mut sum = Self::empty();
         for (i, &a) in self.0.iter().enumerate().filter(|(_, a)| **a > 0.0) {
             for j in SUM_MAX - reach..=SUM_MAX + reach {
@@ -63,7 +63,7 @@ impl Density {
 
 /// Decoding thresholds of a code of infinite length, by density evolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct Thresholds {
     /// Threshold of the share of wrong bits, for voxels of 3 bits with soft bits
     /// ([`VoxelChannel`]).
     pub errors: f64,
@@ -71,7 +71,7 @@ pub struct Limits {
     pub erasures: f64,
 }
 
-impl Limits {
+impl Thresholds {
     /// Returns the margin that was left when a word of `bits` bits was decoded: 1 for a clean word,
     /// 0 for one at the limit. Errors and erasures each use up their share of it. Words begin to
     /// fail somewhat above 0; a word decoded below 0 was lucky, or its errors had less confidence
@@ -93,7 +93,7 @@ pub struct Degrees {
 impl Degrees {
     /// Computes the degree distribution of a matrix.
     #[must_use]
-    pub fn of(matrix: &BaseMatrix) -> Self {
+    pub fn compute(matrix: &BaseMatrix) -> Self {
         let shares = |degrees: &mut dyn Iterator<Item = usize>| {
             let mut counts = std::collections::BTreeMap::new();
             let mut edges = 0;
@@ -105,21 +105,21 @@ impl Degrees {
         };
         Self {
             bits: shares(&mut matrix.columns().iter().map(Vec::len)),
-            checks: shares(&mut matrix.by_row().iter().map(Vec::len)),
+            checks: shares(&mut matrix.row_entries().iter().map(Vec::len)),
         }
     }
 
     /// Computes the thresholds for errors and erasures.
     #[must_use]
-    pub fn limits(&self) -> Limits {
-        let voxels = |rate| VoxelChannel::new(3, rate, UNITS).density();
+    pub fn thresholds(&self) -> Thresholds {
+        let voxels = |rate| VoxelChannel::new(3, rate, UNITS_PER_LLR).density();
         let erasures = self.threshold(0.3, |rate| {
             let mut density = Density::empty();
             density.add(CHANNEL_MAX, 1.0 - rate);
             density.add(0, rate);
             density
         });
-        Limits { errors: voxels(self.threshold(0.3, voxels)).wrong(), erasures }
+        Thresholds { errors: voxels(self.threshold(0.3, voxels)).wrong(), erasures }
     }
 
     /// Whether decoding over a channel of this density converges to zero errors.
@@ -128,9 +128,9 @@ impl Degrees {
         let mut messages = channel.clone();
         let mut last = 1.0;
         for round in 0..ROUNDS_MAX {
-            let from_checks = self.checks_say(&messages);
-            let sums = self.bits_say(channel, &from_checks, 0);
-            messages = self.bits_say(channel, &from_checks, 1);
+            let from_checks = self.check_node_update(&messages);
+            let sums = self.variable_node_update(channel, &from_checks, 0);
+            messages = self.variable_node_update(channel, &from_checks, 1);
             let wrong = sums.wrong();
             if wrong < CONVERGED {
                 return true;
@@ -158,17 +158,17 @@ impl Degrees {
         low
     }
 
-    fn checks_say(&self, messages: &Density) -> Density {
+    fn check_node_update(&self, messages: &Density) -> Density {
         let (cap, offset) = (usize::from(MESSAGE_MAX.unsigned_abs()), usize::from(OFFSET));
         // The smallest of several magnitudes is at least m if all are; its sign is right if an even
         // number of them is wrong. The sum and the difference of both probabilities are powers.
         let mut tails = vec![(0.0, 0.0); cap + 2];
         for (magnitude, tail) in tails.iter_mut().enumerate().take(cap + 1).skip(1) {
-            let (right, wrong) = messages.at_least(magnitude + offset);
+            let (right, wrong) = messages.tail_masses(magnitude + offset);
             for &(degree, share) in &self.checks {
-                let others = i32::try_from(degree - 1).unwrap_or(i32::MAX);
+                let other_edges = i32::try_from(degree - 1).unwrap_or(i32::MAX);
                 let (sum, difference) =
-                    ((right + wrong).powi(others), (right - wrong).powi(others));
+                    ((right + wrong).powi(other_edges), (right - wrong).powi(other_edges));
                 tail.0 += share * (sum + difference) / 2.0;
                 tail.1 += share * (sum - difference) / 2.0;
             }
@@ -184,15 +184,20 @@ impl Degrees {
     }
 
     /// Returns the density of a bit's sum of the channel value and all its check messages but
-    /// `but`, averaged over edges.
-    fn bits_say(&self, channel: &Density, from_checks: &Density, but: usize) -> Density {
+    /// `excluded`, averaged over edges.
+    fn variable_node_update(
+        &self,
+        channel: &Density,
+        from_checks: &Density,
+        excluded: usize,
+    ) -> Density {
         let reach = usize::from(MESSAGE_MAX.unsigned_abs());
         let mut result = Density::empty();
         let mut sum = channel.clone();
-        let mut degree = but;
+        let mut degree = excluded;
         for &(wanted, share) in &self.bits {
             while degree < wanted {
-                sum = sum.sum_with(from_checks, reach);
+                sum = sum.convolve(from_checks, reach);
                 degree += 1;
             }
             for (total, mass) in result.0.iter_mut().zip(&sum.0) {

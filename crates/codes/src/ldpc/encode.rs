@@ -48,7 +48,7 @@ impl Encoder {
             let row = row.into_iter().filter(|&(column, _)| column < information);
             row.map(|(column, shift)| Rotation::new(column, shift, words)).collect()
         };
-        let rows = code.matrix().by_row().into_iter().map(rotations).collect();
+        let rows = code.matrix().row_entries().into_iter().map(rotations).collect();
         let (closing_shift, closing_row) = code.closing();
         let information_bytes = code.information_bits() / 8;
         let closing = Rotation::new(0, closing_shift, words);

@@ -22,13 +22,13 @@ pub struct Girth {
 impl Girth {
     /// Finds the shortest cycles of a code.
     #[must_use]
-    pub fn of(matrix: &BaseMatrix) -> Self {
-        let by_row = matrix.by_row();
+    pub fn compute(matrix: &BaseMatrix) -> Self {
+        let row_entries = matrix.row_entries();
         let mut ends = Ends::new(matrix);
         for half in 2..=HALF_MAX {
             let mut pairs = 0;
             for column in 0..matrix.columns().len() {
-                pairs += ends.pairs(matrix, &by_row, column, half);
+                pairs += ends.pairs(matrix, &row_entries, column, half);
             }
             if pairs > 0 {
                 // Each cycle is counted once at each of its bits.
@@ -55,11 +55,11 @@ impl Ends {
     fn pairs(
         &mut self,
         matrix: &BaseMatrix,
-        by_row: &[Vec<(usize, usize)>],
+        row_entries: &[Vec<(usize, usize)>],
         column: usize,
         half: usize,
     ) -> usize {
-        self.walk(matrix, by_row, (column, 0), usize::MAX, half);
+        self.walk(matrix, row_entries, (column, 0), usize::MAX, half);
         let mut pairs = 0;
         for place in self.used.drain(..) {
             let count = std::mem::take(&mut self.counts[place]) as usize;
@@ -71,7 +71,7 @@ impl Ends {
     fn walk(
         &mut self,
         matrix: &BaseMatrix,
-        by_row: &[Vec<(usize, usize)>],
+        row_entries: &[Vec<(usize, usize)>],
         (column, bit): (usize, usize),
         from_row: usize,
         steps: usize,
@@ -86,9 +86,9 @@ impl Ends {
                 self.end(entry.row * z + check);
                 continue;
             }
-            for &(next, shift) in by_row[entry.row].iter().filter(|next| next.0 != column) {
+            for &(next, shift) in row_entries[entry.row].iter().filter(|next| next.0 != column) {
                 let place = (next, (check + shift) % z);
-                self.walk(matrix, by_row, place, entry.row, steps - 2);
+                self.walk(matrix, row_entries, place, entry.row, steps - 2);
             }
         }
     }

@@ -30,7 +30,7 @@ mod girth;
 mod random;
 pub mod reference;
 pub mod simulate;
-mod symbol;
+mod voxel_channel;
 
 pub use base::{BaseMatrix, Entry};
 pub use code::{Block, Code, Rate};
@@ -38,7 +38,7 @@ pub use construct::Design;
 pub use decode::{Decoder, Outcome};
 pub use encode::Encoder;
 pub use girth::Girth;
-pub use symbol::VoxelChannel;
+pub use voxel_channel::VoxelChannel;
 
 #[cfg(test)]
 mod tests;

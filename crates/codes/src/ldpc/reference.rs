@@ -57,7 +57,7 @@ pub fn sum_product(
 fn checks(code: &Code) -> Vec<Vec<usize>> {
     let z = code.matrix().circulant();
     let mut checks = Vec::new();
-    for row in code.matrix().by_row() {
+    for row in code.matrix().row_entries() {
         checks.extend((0..z).map(|check| {
             row.iter().map(|&(column, shift)| column * z + (check + shift) % z).collect()
         }));

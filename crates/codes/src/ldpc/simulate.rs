@@ -46,7 +46,7 @@ impl Counts {
 /// Returns the share `events / trials` with its 95 % Wilson interval: low, share, high. Unlike the
 /// interval of the normal approximation, it holds for few or no events.
 #[must_use]
-pub fn wilson(events: u64, trials: u64) -> [f64; 3] {
+pub fn wilson_interval(events: u64, trials: u64) -> [f64; 3] {
     const Z: f64 = 1.959_964;
     if trials == 0 {
         return [0.0, 0.0, 1.0];
@@ -117,18 +117,18 @@ impl Simulator {
     fn read(&mut self, random: &mut Random, counts: &mut Counts) {
         let (bits, total) = (self.channel.bits(), self.written.len() * 8);
         let mut wrong = 0;
-        let (mut buffer, mut held, mut next) = (0u64, 0, 0);
+        let (mut buffer, mut buffered, mut next) = (0u64, 0, 0);
         for place in (0..total).step_by(bits) {
-            if held < bits {
+            if buffered < bits {
                 let more = self
                     .written
                     .get(next..next + 4)
                     .map_or([0; 4], |bytes| bytes.try_into().unwrap_or([0; 4]));
-                buffer |= u64::from(u32::from_le_bytes(more)) << held;
-                (held, next) = (held + 32, next + 4);
+                buffer |= u64::from(u32::from_le_bytes(more)) << buffered;
+                (buffered, next) = (buffered + 32, next + 4);
             }
             let label = buffer.to_le_bytes()[0] & ((1 << bits) - 1);
-            (buffer, held) = (buffer >> bits, held - bits);
+            (buffer, buffered) = (buffer >> bits, buffered - bits);
             let (ratios, is_wrong) = self.channel.read(label, random.bits());
             self.soft[place..place + 4].copy_from_slice(&ratios);
             wrong += u64::from(is_wrong);

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::calibrate::{UNITS, temper};
+use super::calibrate::{UNITS_PER_LLR, fit_temperature};
 use super::decode::{Effort, is_codeword};
 use super::density::{Degrees, Density};
 use super::random::Random;
 use super::reference::sum_product;
-use super::simulate::{Simulator, wilson};
+use super::simulate::{Simulator, wilson_interval};
 use super::*;
 use crate::{CodeError, Isa};
 
@@ -41,8 +41,10 @@ fn the_tables_keep_their_promises() {
 
 #[test]
 fn girths_are_as_documented() {
-    let girths: Vec<(usize, usize)> =
-        all().map(|(.., code)| Girth::of(code.matrix())).map(|g| (g.length, g.cycles)).collect();
+    let girths: Vec<(usize, usize)> = all()
+        .map(|(.., code)| Girth::compute(code.matrix()))
+        .map(|g| (g.length, g.cycles))
+        .collect();
     let documented = [
         (8, 162_560),
         (8, 919_872),
@@ -62,14 +64,14 @@ fn girths_are_as_documented() {
 fn short_cycles_are_found() {
     // Two columns in two rows: differences 1 and 1 form a cycle of 4, 1 and 33 one of 8 (twice the
     // difference of 32 is a full turn of 64), 1 and 3 none up to 8.
-    let of = |second| {
+    let compute = |second| {
         let column = |shift| vec![Entry { row: 0, shift: 0 }, Entry { row: 1, shift }];
         let matrix = BaseMatrix::new(64, 2, vec![column(1), column(second), vec![]]).unwrap();
-        Girth::of(&matrix)
+        Girth::compute(&matrix)
     };
-    assert_eq!(of(1), Girth { length: 4, cycles: 64 });
-    assert_eq!(of(33), Girth { length: 8, cycles: 32 });
-    assert_eq!(of(3), Girth { length: 10, cycles: 0 });
+    assert_eq!(compute(1), Girth { length: 4, cycles: 64 });
+    assert_eq!(compute(33), Girth { length: 8, cycles: 32 });
+    assert_eq!(compute(3), Girth { length: 10, cycles: 0 });
 }
 
 #[test]
@@ -96,29 +98,29 @@ fn the_generator_makes_the_tables() {
 #[test]
 fn limits_are_where_density_evolution_turns() {
     for rate in [Rate::R5of6, Rate::R9of10] {
-        let degrees = Degrees::of(Code::standard(rate, Block::Bits16k).matrix());
+        let degrees = Degrees::compute(Code::standard(rate, Block::Bits16k).matrix());
         let erasures = |share: f64| {
             let mut density = Density::empty();
             density.add(31, 1.0 - share);
             density.add(0, share);
             density
         };
-        let limits = rate.limits();
-        assert!(degrees.converges(&erasures(limits.erasures * 0.98)), "{rate:?}");
-        assert!(!degrees.converges(&erasures(limits.erasures * 1.02)), "{rate:?}");
+        let thresholds = rate.thresholds();
+        assert!(degrees.converges(&erasures(thresholds.erasures * 0.98)), "{rate:?}");
+        assert!(!degrees.converges(&erasures(thresholds.erasures * 1.02)), "{rate:?}");
         // With Gray labels, a wrong voxel has nearly one wrong bit of three.
-        let voxels = |share: f64| VoxelChannel::new(3, 3.0 * share, UNITS).density();
-        assert!(degrees.converges(&voxels(limits.errors * 0.97)), "{rate:?}");
-        assert!(!degrees.converges(&voxels(limits.errors * 1.03)), "{rate:?}");
+        let voxels = |share: f64| VoxelChannel::new(3, 3.0 * share, UNITS_PER_LLR).density();
+        assert!(degrees.converges(&voxels(thresholds.errors * 0.97)), "{rate:?}");
+        assert!(!degrees.converges(&voxels(thresholds.errors * 1.03)), "{rate:?}");
     }
 }
 
 #[test]
 fn margins_go_from_clean_to_the_limit() {
-    let limits = Rate::R9of10.limits();
+    let thresholds = Rate::R9of10.thresholds();
     let margin = |corrected, erased| {
         let outcome = Outcome { converged: true, iterations: 1, corrected, erased };
-        limits.margin(&outcome, 10_000)
+        thresholds.margin(&outcome, 10_000)
     };
     assert!((margin(0, 0) - 1.0).abs() < 1e-9);
     assert!(margin(107, 0) > 0.49 && margin(107, 0) < 0.51);
@@ -245,29 +247,35 @@ fn shapes_that_cannot_be_encoded_are_refused() {
 fn the_reference_is_not_much_better() {
     // Integers and min-sum cost a few hundredths of a decibel, and keep the waterfall region.
     let code = small();
-    let channel = VoxelChannel::new(3, 0.15, UNITS);
+    let channel = VoxelChannel::new(3, 0.15, UNITS_PER_LLR);
     let frames = simulate::sample(&code, &channel, 9, 150);
     let mut decoder = Decoder::new(&code);
     let mut word = vec![0; code.bits() / 8];
-    let (mut ours, mut theirs) = (0, 0);
+    let (mut failed, mut reference_failed) = (0, 0);
     for soft in &frames {
         let outcome = decoder.decode(soft, Effort::default(), &mut word).unwrap();
-        ours += usize::from(!outcome.converged);
-        let ratios: Vec<f64> = soft.iter().map(|&soft| f64::from(soft) / UNITS).collect();
+        failed += usize::from(!outcome.converged);
+        let ratios: Vec<f64> = soft.iter().map(|&soft| f64::from(soft) / UNITS_PER_LLR).collect();
         let (reference, converged) = sum_product(&code, &ratios, 30).unwrap();
-        theirs += usize::from(!converged);
+        reference_failed += usize::from(!converged);
         if converged && outcome.converged {
             assert_eq!(reference, word);
         }
     }
-    assert!(theirs > 5 && theirs < 100, "the reference failed {theirs} of 150 frames");
-    assert!(ours <= theirs + 20, "ours failed {ours}, the reference {theirs} of 150 frames");
+    assert!(
+        reference_failed > 5 && reference_failed < 100,
+        "the reference failed {reference_failed} of 150 frames"
+    );
+    assert!(
+        failed <= reference_failed + 20,
+        "ours failed {failed}, the reference {reference_failed} of 150 frames"
+    );
 }
 
 #[test]
 fn simulations_repeat_and_add_up() {
     let code = Code::standard(Rate::R9of10, Block::Bits16k);
-    let channel = VoxelChannel::new(3, 0.05, UNITS);
+    let channel = VoxelChannel::new(3, 0.05, UNITS_PER_LLR);
     let mut simulator = Simulator::new(&code, channel, Effort::default());
     let first = simulator.run(1, 20);
     assert_eq!(simulator.run(1, 20), first);
@@ -279,19 +287,20 @@ fn simulations_repeat_and_add_up() {
     let rate = sum.symbol_errors as f64 / sum.symbols as f64;
     assert!((rate - 0.05).abs() < 0.002, "{rate}");
     // Far above the threshold all words fail, and none is reported as converged.
-    let mut simulator = Simulator::new(&code, VoxelChannel::new(4, 0.2, UNITS), Effort::default());
+    let mut simulator =
+        Simulator::new(&code, VoxelChannel::new(4, 0.2, UNITS_PER_LLR), Effort::default());
     let lost = simulator.run(1, 5);
     assert_eq!((lost.failures, lost.undetected), (5, 0));
 }
 
 #[test]
 fn intervals_hold_their_share() {
-    let [low, share, high] = wilson(10, 1000);
+    let [low, share, high] = wilson_interval(10, 1000);
     assert!((share - 0.01).abs() < 1e-9);
     assert!(low < 0.0055 && low > 0.0054 && high > 0.0182 && high < 0.0184);
-    let [low_of_none, _, high_of_none] = wilson(0, 0);
+    let [low_of_none, _, high_of_none] = wilson_interval(0, 0);
     assert!(low_of_none < 1e-9 && high_of_none > 1.0 - 1e-9);
-    let [low, _, high] = wilson(0, 1000);
+    let [low, _, high] = wilson_interval(0, 1000);
     assert!(low < 1e-9 && high > 0.0038 && high < 0.0039);
 }
 
@@ -309,11 +318,11 @@ fn tempering_finds_the_factor_that_was_lost() {
             (6.0 * (sent + noise), bit)
         })
         .collect();
-    let factor = temper(&known).unwrap();
+    let factor = fit_temperature(&known).unwrap();
     assert!((factor - 1.0 / 3.0).abs() < 0.02, "{factor}");
-    assert_eq!(temper(&[]), None);
-    assert_eq!(temper(&[(1.0, false), (2.0, false)]), None);
-    assert_eq!(temper(&[(1.0, true), (2.0, true)]), None);
+    assert_eq!(fit_temperature(&[]), None);
+    assert_eq!(fit_temperature(&[(1.0, false), (2.0, false)]), None);
+    assert_eq!(fit_temperature(&[(1.0, true), (2.0, true)]), None);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{CodeError, SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, signature};
 const FRAME_BYTES_MAX: usize = 16 << 20;
 
 /// Mask that is XORed with the stored signature.
-const MASK: Signature = Signature(*b"Silicate");
+const SIGNATURE_MASK: Signature = Signature(*b"Silicate");
 
 /// Parameters of a sector format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,8 +213,8 @@ impl SectorCodec {
         let (content, rest) = self.frame.split_at_mut(payload.len() + header.len());
         content[..payload.len()].copy_from_slice(payload);
         content[payload.len()..].copy_from_slice(header);
-        let (payload_signature, sum) = sign(payload, header);
-        rest[..SIGNATURE_BYTES].copy_from_slice(&(sum ^ MASK).0);
+        let (payload_signature, sum) = compute_signatures(payload, header);
+        rest[..SIGNATURE_BYTES].copy_from_slice(&(sum ^ SIGNATURE_MASK).0);
         rest[SIGNATURE_BYTES..].fill(0);
         self.encode_words()?;
         let (shape, written, alphabet) = (self.shape, &self.written, &self.format.alphabet);
@@ -280,14 +280,14 @@ impl SectorCodec {
         check(header.len(), self.format.header_bytes)?;
         check(soft.len(), self.voxels() * shape.voxel_bits)?;
         match shape.voxel_bits {
-            1 => self.sort::<1>(soft),
-            2 => self.sort::<2>(soft),
-            3 => self.sort::<3>(soft),
-            4 => self.sort::<4>(soft),
-            5 => self.sort::<5>(soft),
-            6 => self.sort::<6>(soft),
-            7 => self.sort::<7>(soft),
-            8 => self.sort::<8>(soft),
+            1 => self.deinterleave::<1>(soft),
+            2 => self.deinterleave::<2>(soft),
+            3 => self.deinterleave::<3>(soft),
+            4 => self.deinterleave::<4>(soft),
+            5 => self.deinterleave::<5>(soft),
+            6 => self.deinterleave::<6>(soft),
+            7 => self.deinterleave::<7>(soft),
+            8 => self.deinterleave::<8>(soft),
             bits => unreachable!("no alphabet has {bits} bits"),
         }
         // The share of the frame is in place; the parity moves up, past the shortened bits.
@@ -301,7 +301,7 @@ impl SectorCodec {
     }
 
     /// Copies the soft bits of each voxel into the slot of its codeword.
-    fn sort<const BITS: usize>(&mut self, soft: &[i8]) {
+    fn deinterleave<const BITS: usize>(&mut self, soft: &[i8]) {
         let stride = self.shape.soft_stride();
         let (voxels, words) = (soft.as_chunks::<BITS>().0, &mut self.soft);
         self.interleaver.for_each(|voxel, codeword, slot| {
@@ -324,8 +324,8 @@ impl SectorCodec {
         let (payload, rest) = self.frame.split_at(self.format.payload_bytes);
         let (found, rest) = rest.split_at(self.format.header_bytes);
         if report.failure.is_none() {
-            let (payload_signature, sum) = sign(payload, found);
-            if (sum ^ MASK).0 != rest[..SIGNATURE_BYTES] {
+            let (payload_signature, sum) = compute_signatures(payload, found);
+            if (sum ^ SIGNATURE_MASK).0 != rest[..SIGNATURE_BYTES] {
                 report.failure = Some(Failure::Signature);
             } else {
                 report.payload_signature = Some(payload_signature);
@@ -389,7 +389,7 @@ impl Report {
 }
 
 /// Returns the signatures of the payload, and of payload and header together.
-fn sign(payload: &[u8], header: &[u8]) -> (Signature, Signature) {
+fn compute_signatures(payload: &[u8], header: &[u8]) -> (Signature, Signature) {
     let payload_signature = signature(payload);
     let blocks = payload.len().next_multiple_of(SIGNATURE_BLOCK) as u64;
     let sum = payload_signature.concatenate(signature(header), blocks);

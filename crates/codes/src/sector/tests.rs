@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Failure, SectorCodec, SectorFormat};
 use crate::ldpc::{Block, Rate};
-use crate::symbols::{Alphabet, Axis, Demapper, Method};
+use crate::symbols::{Alphabet, Axis, DemapMethod, Demapper};
 use crate::{CodeError, signature};
 
 fn format(bits: usize, payload_bytes: usize) -> SectorFormat {
@@ -155,7 +155,7 @@ fn words_of_another_sector_do_not_pass() {
     assert!(codewords > 1);
     let map = crate::symbols::Interleaver::new(codewords, codec.voxels() / codewords, 150).unwrap();
     for (voxel, symbol) in
-        mixed.iter_mut().enumerate().filter(|(voxel, _)| map.place(*voxel).0 == 0)
+        mixed.iter_mut().enumerate().filter(|(voxel, _)| map.locate(*voxel).0 == 0)
     {
         *symbol = one.symbols[voxel];
     }
@@ -179,16 +179,16 @@ fn another_sector_says_which() {
 #[test]
 fn probabilities_decode_as_soft_bits_do() {
     let Written { mut codec, header, payload, symbols } = write(format(3, 5000), 10);
-    let demapper = Demapper::new(&codec.format().alphabet, Method::MaxLog, 2.0).unwrap();
+    let demapper = Demapper::new(&codec.format().alphabet, DemapMethod::MaxLog, 2.0).unwrap();
     let mut random = random(11);
     let mut probabilities = Vec::new();
     for symbol in &symbols {
-        let mut of = [0.02f32; 8];
+        let mut distribution = [0.02f32; 8];
         // One voxel in 80 looks like its neighbor.
         let seen = if random().is_multiple_of(80) { (symbol + 1) % 8 } else { *symbol };
-        of[usize::from(seen)] += 0.6;
-        of[usize::from(*symbol)] += 0.2;
-        probabilities.extend(of);
+        distribution[usize::from(seen)] += 0.6;
+        distribution[usize::from(*symbol)] += 0.2;
+        probabilities.extend(distribution);
     }
     let decoded = codec.decode_probabilities(&header, &probabilities, &demapper).unwrap();
     assert_eq!(decoded.payload, Some(&payload[..]));

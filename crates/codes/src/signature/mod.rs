@@ -45,7 +45,7 @@ pub struct Signature(pub [u8; SIGNATURE_BYTES]);
 /// Computes the signature of `bytes`, as if padded with zeros to a whole block.
 #[must_use]
 pub fn signature(bytes: &[u8]) -> Signature {
-    let mut signer = Signer::new();
+    let mut signer = RunningSignature::new();
     signer.update(bytes);
     signer.finish()
 }
@@ -96,7 +96,7 @@ impl Signature {
         // The low byte is the offset within the block; both strings start at it, after zeros.
         let [within, ..] = offset.to_le_bytes();
         let at_offset = |bytes| {
-            let mut signer = Signer::new();
+            let mut signer = RunningSignature::new();
             signer.update(&[0; SIGNATURE_BLOCK][..usize::from(within)]);
             signer.update(bytes);
             signer.finish()
@@ -143,7 +143,7 @@ impl std::ops::BitXorAssign for Signature {
 
 /// Computes a signature incrementally.
 #[derive(Clone)]
-pub struct Signer {
+pub struct RunningSignature {
     level: Level,
     lanes: Lanes,
     /// The beginning of an incomplete block, padded with zeros.
@@ -151,7 +151,7 @@ pub struct Signer {
     partial_bytes: usize,
 }
 
-impl Signer {
+impl RunningSignature {
     /// Starts an empty signature.
     #[must_use]
     pub fn new() -> Self {
@@ -202,13 +202,13 @@ impl Signer {
     }
 }
 
-impl Default for Signer {
+impl Default for RunningSignature {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Debug for Signer {
+impl std::fmt::Debug for RunningSignature {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Signer({:?})", self.finish())
     }

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::kernel::{ALPHA, ORDER, UNALPHA, Y};
-use super::{SIGNATURE_BLOCK, Signature, Signer, signature};
+use super::kernel::{ALPHA, ALPHA_INVERSE, ORDER, Y};
+use super::{RunningSignature, SIGNATURE_BLOCK, Signature, signature};
 use crate::field::{gf8, gf16, gf32};
 use crate::{CodeError, Isa};
 
@@ -29,7 +29,7 @@ fn component(bytes: &[u8], base: gf32::Element) -> gf32::Element {
 }
 
 fn textbook(bytes: &[u8]) -> Signature {
-    Signature::from_components([component(bytes, ALPHA), component(bytes, UNALPHA)])
+    Signature::from_components([component(bytes, ALPHA), component(bytes, ALPHA_INVERSE)])
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -43,7 +43,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 fn with_isa(isa: Isa, bytes: &[u8]) -> Signature {
-    let mut signer = Signer::with_isa(isa);
+    let mut signer = RunningSignature::with_isa(isa);
     signer.update(bytes);
     signer.finish()
 }
@@ -198,7 +198,7 @@ proptest! {
 
     #[test]
     fn pieces_make_the_whole(bytes in vec(any::<u8>(), 0..3000), cuts in vec(0usize..700, 0..9)) {
-        let mut signer = Signer::new();
+        let mut signer = RunningSignature::new();
         let mut rest = &bytes[..];
         for cut in cuts {
             let (piece, after) = rest.split_at(cut.min(rest.len()));

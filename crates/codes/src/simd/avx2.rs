@@ -6,16 +6,16 @@ use std::arch::x86_64::{
     _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
-use super::{SUMS_MAX, Vector, Work};
+use super::{SUMS_MAX, Vector, VectorKernel};
 
 /// Runs a work with [`Bytes32`].
 ///
 /// # Safety
 /// The processor supports AVX2; the requirements of the work apply as well.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn run<W: Work>(work: &W) {
+pub(super) unsafe fn run<W: VectorKernel>(kernel: &W) {
     // SAFETY: guaranteed by the caller.
-    unsafe { work.run::<Bytes32>() }
+    unsafe { kernel.run::<Bytes32>() }
 }
 
 /// 32 bytes, AVX2 alone.
@@ -49,7 +49,7 @@ unsafe impl Vector for Bytes32 {
     }
 
     #[inline(always)]
-    unsafe fn prefetch_second(address: *const u8) {
+    unsafe fn prefetch_l2(address: *const u8) {
         // SAFETY: a prefetch never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }

@@ -7,16 +7,16 @@ use std::arch::x86_64::{
     _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
-use super::{SUMS_MAX, Vector, Work};
+use super::{SUMS_MAX, Vector, VectorKernel};
 
 /// Runs a work with [`Bytes32`].
 ///
 /// # Safety
 /// The processor supports the features named; the requirements of the work apply as well.
 #[target_feature(enable = "avx2,gfni")]
-pub(super) unsafe fn run_narrow<W: Work>(work: &W) {
+pub(super) unsafe fn run_narrow<W: VectorKernel>(kernel: &W) {
     // SAFETY: guaranteed by the caller.
-    unsafe { work.run::<Bytes32>() }
+    unsafe { kernel.run::<Bytes32>() }
 }
 
 /// Runs a work with [`Bytes64`].
@@ -24,9 +24,9 @@ pub(super) unsafe fn run_narrow<W: Work>(work: &W) {
 /// # Safety
 /// The processor supports the features named; the requirements of the work apply as well.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) unsafe fn run_wide<W: Work>(work: &W) {
+pub(super) unsafe fn run_wide<W: VectorKernel>(kernel: &W) {
     // SAFETY: guaranteed by the caller.
-    unsafe { work.run::<Bytes64>() }
+    unsafe { kernel.run::<Bytes64>() }
 }
 
 /// 32 bytes, AVX2 with GFNI.
@@ -63,7 +63,7 @@ unsafe impl Vector for Bytes32 {
     }
 
     #[inline(always)]
-    unsafe fn prefetch_second(address: *const u8) {
+    unsafe fn prefetch_l2(address: *const u8) {
         // SAFETY: a prefetch never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }
@@ -119,7 +119,7 @@ unsafe impl Vector for Bytes64 {
     }
 
     #[inline(always)]
-    unsafe fn prefetch_second(address: *const u8) {
+    unsafe fn prefetch_l2(address: *const u8) {
         // SAFETY: a prefetch never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }

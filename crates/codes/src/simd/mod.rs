@@ -65,7 +65,7 @@ pub(crate) unsafe trait Vector: Copy {
     /// Prefetches the cache line into L2: accesses in strides of a page would evict each other from
     /// L1 before they are read.
     #[inline(always)]
-    unsafe fn prefetch_second(_: *const u8) {}
+    unsafe fn prefetch_l2(_: *const u8) {}
     /// Returns zeros.
     unsafe fn zero() -> Self;
     /// Returns the sum of two.
@@ -97,7 +97,7 @@ pub(crate) trait Factor: Copy + 'static {
     /// Returns the factor of a list element.
     fn held(held: &Self::Held) -> &Self;
     /// Returns the factor of a constant.
-    fn of(constant: u8) -> &'static Self;
+    fn for_constant(constant: u8) -> &'static Self;
     /// Returns the factors of a list that was created for this type.
     fn slice(factors: &Factors) -> &[Self];
 }
@@ -108,7 +108,7 @@ impl Factor for u64 {
 
     #[inline(always)]
     fn hold(constant: u8) -> Self {
-        *Self::of(constant)
+        *Self::for_constant(constant)
     }
 
     #[inline(always)]
@@ -117,7 +117,7 @@ impl Factor for u64 {
     }
 
     #[inline(always)]
-    fn of(constant: u8) -> &'static Self {
+    fn for_constant(constant: u8) -> &'static Self {
         &AFFINE[usize::from(constant)]
     }
 
@@ -135,7 +135,7 @@ impl Factor for [[u8; 16]; 2] {
 
     #[inline(always)]
     fn hold(constant: u8) -> &'static Self {
-        Self::of(constant)
+        Self::for_constant(constant)
     }
 
     #[inline(always)]
@@ -144,7 +144,7 @@ impl Factor for [[u8; 16]; 2] {
     }
 
     #[inline(always)]
-    fn of(constant: u8) -> &'static Self {
+    fn for_constant(constant: u8) -> &'static Self {
         &NIBBLES[usize::from(constant)]
     }
 
@@ -170,17 +170,17 @@ impl Factors {
     pub(crate) fn new(level: Level, constants: impl Iterator<Item = u8>) -> Self {
         match level.isa() {
             Isa::Scalar | Isa::Neon | Isa::Avx2 => {
-                Self::Nibbles(constants.map(|c| *Factor::of(c)).collect())
+                Self::Nibbles(constants.map(|c| *Factor::for_constant(c)).collect())
             }
             Isa::Avx2Gfni | Isa::Avx512Gfni => {
-                Self::Affine(constants.map(|c| *Factor::of(c)).collect())
+                Self::Affine(constants.map(|c| *Factor::for_constant(c)).collect())
             }
         }
     }
 }
 
 /// A kernel: one body for the vectors of all levels.
-pub(crate) trait Work {
+pub(crate) trait VectorKernel {
     /// Runs the work, with registers of `V`. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
@@ -219,21 +219,21 @@ impl Level {
     /// # Safety
     /// The requirements of the work; the level itself is supported.
     #[inline]
-    pub(crate) unsafe fn run<W: Work>(self, work: &W) {
+    pub(crate) unsafe fn run<W: VectorKernel>(self, kernel: &W) {
         // SAFETY: `new` checked that the processor supports the level, and each level has the
         // features of its function (see `Isa::is_supported`); the caller guarantees the rest.
         unsafe {
             match self.0 {
-                Isa::Scalar => work.run::<scalar::Byte>(),
+                Isa::Scalar => kernel.run::<scalar::Byte>(),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => avx2::run(work),
+                Isa::Avx2 => avx2::run(kernel),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2Gfni => gfni::run_narrow(work),
+                Isa::Avx2Gfni => gfni::run_narrow(kernel),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512Gfni => gfni::run_wide(work),
+                Isa::Avx512Gfni => gfni::run_wide(kernel),
                 // Every AArch64 that this program runs on has NEON.
                 #[cfg(target_arch = "aarch64")]
-                Isa::Neon => work.run::<neon::Bytes16>(),
+                Isa::Neon => kernel.run::<neon::Bytes16>(),
                 #[cfg(not(target_arch = "x86_64"))]
                 Isa::Avx2 | Isa::Avx2Gfni | Isa::Avx512Gfni => unreachable!("a level of x86-64"),
                 #[cfg(not(target_arch = "aarch64"))]

@@ -1,6 +1,6 @@
 //! Every operation of every vector against single bytes.
 
-use super::{Factor, Factors, Level, SUMS_MAX, Vector, Work};
+use super::{Factor, Factors, Level, SUMS_MAX, Vector, VectorKernel};
 use crate::Isa;
 use crate::field::{PLANE_BYTES, gf8};
 
@@ -27,13 +27,13 @@ fn expected([a, b, c]: [&[u8; PLANE_BYTES]; 3], constant: u8) -> [[u8; PLANE_BYT
     ]
 }
 
-impl Work for Operations<'_> {
+impl VectorKernel for Operations<'_> {
     /// `results` must be writable.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
         assert!(V::BYTES.is_power_of_two() && V::BYTES <= PLANE_BYTES, "registers divide planes");
         assert!(V::COLUMNS.iter().all(|columns| (1..=4).contains(columns)), "kernels know these");
-        let factor = V::Factor::of(self.constant);
+        let factor = V::Factor::for_constant(self.constant);
         for at in (0..PLANE_BYTES).step_by(V::BYTES) {
             // SAFETY: a register at `at` is within a plane, because its size divides the plane's;
             // the caller guarantees the rest.
@@ -88,7 +88,7 @@ fn operations_are_those_of_bytes_at_every_level() {
 /// Returns the size of the vector.
 struct Size(std::cell::Cell<usize>);
 
-impl Work for Size {
+impl VectorKernel for Size {
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
         self.0.set(V::BYTES);

@@ -84,21 +84,23 @@ impl Residual {
             .map(|index| if self.lost.contains(&index) { None } else { rest.next() })
             .collect();
         let mut memory = vec![0; self.redundancy * TILE_BYTES];
-        let (whole, count) = (self.transform.whole(bytes), wanted.len());
-        for start in (0..whole).step_by(TILE_BYTES) {
-            let range = start..whole.min(start + TILE_BYTES);
-            let mut made: [&mut [u8]; POINTS_MAX] = Default::default();
-            for (made, tile) in made.iter_mut().zip(memory.chunks_exact_mut(TILE_BYTES)) {
-                *made = &mut tile[..range.len()];
+        let (vectorized_bytes, count) = (self.transform.vectorized_bytes(bytes), wanted.len());
+        for start in (0..vectorized_bytes).step_by(TILE_BYTES) {
+            let range = start..vectorized_bytes.min(start + TILE_BYTES);
+            let mut computed: [&mut [u8]; POINTS_MAX] = Default::default();
+            for (computed, tile) in computed.iter_mut().zip(memory.chunks_exact_mut(TILE_BYTES)) {
+                *computed = &mut tile[..range.len()];
             }
-            self.transform.tile(&information, &mut made[..self.redundancy], range.clone());
+            self.transform.tile(&information, &mut computed[..self.redundancy], range.clone());
             for (&helper, given) in self.helpers.iter().zip(given) {
-                let made = made[helper].iter_mut();
-                made.zip(&given[range.clone()]).for_each(|(made, given)| *made ^= given);
+                let computed = computed[helper].iter_mut();
+                computed
+                    .zip(&given[range.clone()])
+                    .for_each(|(computed, given)| *computed ^= given);
             }
             let mut residuals: [&[u8]; POINTS_MAX] = Default::default();
             for (residual, &helper) in residuals.iter_mut().zip(&self.helpers) {
-                *residual = made[helper];
+                *residual = computed[helper];
             }
             let mut outputs: [&mut [u8]; POINTS_MAX] = Default::default();
             for (output, shard) in outputs.iter_mut().zip(wanted.iter_mut()) {
@@ -107,7 +109,7 @@ impl Residual {
             let residuals = &residuals[..self.helpers.len()];
             self.product.run(residuals, &mut outputs[..count], range.len(), false);
         }
-        whole
+        vectorized_bytes
     }
 }
 
@@ -118,12 +120,12 @@ impl Reconstruction {
         wanted: &[usize],
     ) -> Result<Self, CodeError> {
         let (information, shards, level) = (code.information, code.shards(), code.level);
-        let places = places(given, shards)?;
-        let _ = self::places(wanted, shards)?;
+        let positions = positions(given, shards)?;
+        let _ = self::positions(wanted, shards)?;
         if given.len() < information {
             return Err(CodeError::TooFewShards { have: given.len(), need: information });
         }
-        let is_lost = |index: &usize| places[*index].is_none();
+        let is_lost = |index: &usize| positions[*index].is_none();
         // The lost information matters only if a lost shard is wanted; a redundancy shard needs all
         // of it.
         let lost: Vec<usize> = (0..information).filter(is_lost).collect();
@@ -137,7 +139,7 @@ impl Reconstruction {
         let sources: Vec<usize> =
             present.iter().copied().chain(helpers.iter().map(|p| p + information)).collect();
         let inverse = inverse(&helpers, &lost);
-        let of_present: Vec<Vec<u8>> =
+        let present_coefficients: Vec<Vec<u8>> =
             helpers.iter().map(|&p| present.iter().map(|&s| coefficient(p, s)).collect()).collect();
         // A redundancy shard depends on all the information, a lost one only on its own row.
         let needs_all =
@@ -146,7 +148,7 @@ impl Reconstruction {
             .iter()
             .zip(&inverse)
             .filter(|(index, _)| needs_all || wanted.contains(index))
-            .map(|(&index, inverse)| (index, recovered_row(inverse, &of_present)))
+            .map(|(&index, inverse)| (index, recovered_row(inverse, &present_coefficients)))
             .collect();
         let rows: Vec<Vec<u8>> = wanted
             .iter()
@@ -158,7 +160,7 @@ impl Reconstruction {
                 None => redundancy_row(index - information, &present, &recovered),
             })
             .collect();
-        let used = sources.iter().filter_map(|&index| places[index]).collect();
+        let used = sources.iter().filter_map(|&index| positions[index]).collect();
         let residual = Residual::new(code, &helpers, &lost, &inverse, wanted);
         Ok(Self { given: given.len(), used, product: Product::new(&rows, level), residual })
     }
@@ -177,7 +179,7 @@ impl Reconstruction {
         let all: Vec<&[u8]> = given.iter().map(AsRef::as_ref).collect();
         let mut outputs: Vec<&mut [u8]> = wanted.iter_mut().map(AsMut::as_mut).collect();
         let bytes = check_lengths(&all, &outputs)?;
-        let sources: Vec<&[u8]> = self.used.iter().map(|&place| all[place]).collect();
+        let sources: Vec<&[u8]> = self.used.iter().map(|&position| all[position]).collect();
         let residual = self.residual.as_ref();
         let done = residual.map_or(0, |way| way.run(&sources, &mut outputs, bytes));
         let sources: Vec<&[u8]> = sources.iter().map(|shard| &shard[done..]).collect();
@@ -201,14 +203,14 @@ impl Reconstruction {
 }
 
 /// Returns the position in `list` of each shard of the code.
-fn places(list: &[usize], shards: usize) -> Result<[Option<usize>; SHARDS_MAX], CodeError> {
-    let mut places = [None; SHARDS_MAX];
-    for (place, &index) in list.iter().enumerate() {
-        if index >= shards || places[index].replace(place).is_some() {
+fn positions(list: &[usize], shards: usize) -> Result<[Option<usize>; SHARDS_MAX], CodeError> {
+    let mut positions = [None; SHARDS_MAX];
+    for (position, &index) in list.iter().enumerate() {
+        if index >= shards || positions[index].replace(position).is_some() {
             return Err(CodeError::Index { index, shards });
         }
     }
-    Ok(places)
+    Ok(positions)
 }
 
 /// Inverts the matrix of these redundancy rows and lost columns; each row is for a lost shard.
@@ -225,14 +227,14 @@ fn inverse(helpers: &[usize], lost: &[usize]) -> Vec<Vec<u8>> {
     let product = |terms: &mut dyn Iterator<Item = u8>| terms.fold(1, gf8::mul);
     let row_factor = |d: usize, x: u8| {
         let above = product(&mut ys.iter().map(|y| y ^ x));
-        let others = xs.iter().enumerate().filter(|&(c, _)| c != d);
-        let below = product(&mut others.map(|(_, c)| c ^ x));
+        let other_points = xs.iter().enumerate().filter(|&(c, _)| c != d);
+        let below = product(&mut other_points.map(|(_, c)| c ^ x));
         gf8::mul(above, gf8::inverse(gf8::mul(below, x)))
     };
     let column_factor = |p: usize, y: u8| {
         let above = product(&mut xs.iter().map(|x| x ^ y));
-        let others = ys.iter().enumerate().filter(|&(q, _)| q != p);
-        gf8::mul(above, gf8::inverse(product(&mut others.map(|(_, q)| q ^ y))))
+        let other_points = ys.iter().enumerate().filter(|&(q, _)| q != p);
+        gf8::mul(above, gf8::inverse(product(&mut other_points.map(|(_, q)| q ^ y))))
     };
     let columns: Vec<u8> = ys.iter().enumerate().map(|(p, &y)| column_factor(p, y)).collect();
     xs.iter()
@@ -247,9 +249,9 @@ fn inverse(helpers: &[usize], lost: &[usize]) -> Vec<Vec<u8>> {
 }
 
 /// Returns a lost information shard as a row over the sources: present information, then helpers.
-fn recovered_row(inverse: &[u8], of_present: &[Vec<u8>]) -> Vec<u8> {
-    let mut row = vec![0; of_present.first().map_or(0, Vec::len)];
-    for (&factor, helper) in inverse.iter().zip(of_present) {
+fn recovered_row(inverse: &[u8], present_coefficients: &[Vec<u8>]) -> Vec<u8> {
+    let mut row = vec![0; present_coefficients.first().map_or(0, Vec::len)];
+    for (&factor, helper) in inverse.iter().zip(present_coefficients) {
         for (sum, &term) in row.iter_mut().zip(helper) {
             *sum ^= gf8::mul(factor, term);
         }

@@ -44,8 +44,8 @@ const ELEMENTS: [u8; 256] = {
 
 /// Returns the number of an element.
 #[cfg(test)]
-pub(super) fn number(of: u8) -> u8 {
-    (0..=255).find(|&v| element(v) == of).expect("the basis spans the field")
+pub(super) fn number(value: u8) -> u8 {
+    (0..=255).find(|&v| element(v) == value).expect("the basis spans the field")
 }
 
 /// Returns the point of information shard `index`.

@@ -1,6 +1,6 @@
 //! A small matrix over GF(2^8), prepared for multiplication with wide rows.
 
-use super::kernel::dense::{self, Place, ROWS_MAX, Rows, SOURCES_MAX};
+use super::kernel::dense::{self, ROWS_MAX, Rows, SOURCES_MAX, TileSpan};
 use crate::Isa;
 use crate::field::gf8::NIBBLES;
 use crate::simd::{Factors, Level};
@@ -68,24 +68,24 @@ impl Product {
         if sources.is_empty() {
             return;
         }
-        let whole = whole(self.level, bytes);
+        let vectorized_bytes = vectorized_bytes(self.level, bytes);
         let per_pass = if sources.len() <= SOURCES_MAX { SOURCES_MAX } else { PASS };
-        for start in (0..whole).step_by(TILE) {
-            let bytes = TILE.min(whole - start);
+        for start in (0..vectorized_bytes).step_by(TILE) {
+            let bytes = TILE.min(vectorized_bytes - start);
             for pass in &self.passes {
                 for (number, some) in sources.chunks(per_pass).enumerate() {
-                    let place = Place { start, bytes, is_added: is_added || number > 0 };
+                    let span = TileSpan { start, bytes, is_added: is_added || number > 0 };
                     let outputs = &mut outputs[pass.first..][..pass.rows.count];
                     let first = number * per_pass;
-                    dense::multiply(self.level, &pass.rows, first, some, outputs, place);
+                    dense::multiply(self.level, &pass.rows, first, some, outputs, span);
                 }
             }
         }
-        self.twin(sources, outputs, whole..bytes, is_added);
+        self.run_scalar(sources, outputs, vectorized_bytes..bytes, is_added);
     }
 
     /// The scalar reference for the kernels. It also does the last bytes, which fill no register.
-    fn twin(
+    fn run_scalar(
         &self,
         sources: &[&[u8]],
         outputs: &mut [&mut [u8]],
@@ -108,8 +108,8 @@ impl Product {
 }
 
 /// Returns how many bytes of a shard fill whole registers. None at the scalar level:
-/// [`Product::twin`] does all.
-pub(super) const fn whole(level: Level, bytes: usize) -> usize {
+/// [`Product::run_scalar`] does all.
+pub(super) const fn vectorized_bytes(level: Level, bytes: usize) -> usize {
     match level.isa() {
         Isa::Scalar => 0,
         Isa::Neon | Isa::Avx2 | Isa::Avx2Gfni | Isa::Avx512Gfni => {

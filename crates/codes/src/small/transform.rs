@@ -36,7 +36,7 @@ pub(super) struct Transform {
 }
 
 /// Evaluates at x the polynomial of degree 2^level that vanishes on the first 2^level points.
-fn vanishing(level: u32, x: u8) -> u8 {
+fn vanishing_polynomial(level: u32, x: u8) -> u8 {
     (0..level).fold(x, |value, _| gf8::mul(value, value) ^ value)
 }
 
@@ -57,7 +57,7 @@ impl Transform {
         let mut forward = Vec::with_capacity(forward_factors(points));
         for level in (0..levels).rev() {
             let blocks = (0..points).step_by(2 << level);
-            forward.extend(blocks.map(|block| vanishing(level, element(byte(block)))));
+            forward.extend(blocks.map(|block| vanishing_polynomial(level, element(byte(block)))));
         }
         Some(Self {
             level,
@@ -74,16 +74,16 @@ impl Transform {
     /// Computes all redundancy. All shards have `bytes` bytes.
     pub(super) fn encode(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]], bytes: usize) {
         let all: Vec<Option<&[u8]>> = sources.iter().copied().map(Some).collect();
-        let (whole, count) = (self.whole(bytes), outputs.len());
-        for start in (0..whole).step_by(TILE_BYTES) {
-            let range = start..whole.min(start + TILE_BYTES);
+        let (vectorized_bytes, count) = (self.vectorized_bytes(bytes), outputs.len());
+        for start in (0..vectorized_bytes).step_by(TILE_BYTES) {
+            let range = start..vectorized_bytes.min(start + TILE_BYTES);
             let mut tiles: [&mut [u8]; POINTS_MAX] = Default::default();
             for (tile, shard) in tiles.iter_mut().zip(outputs.iter_mut()) {
                 *tile = &mut shard[range.clone()];
             }
             self.tile(&all, &mut tiles[..count], range);
         }
-        let tail = whole..bytes;
+        let tail = vectorized_bytes..bytes;
         for (row, output) in self.rows.iter().zip(outputs) {
             for at in tail.clone() {
                 let terms = row.iter().zip(sources);
@@ -93,8 +93,8 @@ impl Transform {
     }
 
     /// Returns how many bytes of a shard fill whole registers.
-    pub(super) const fn whole(&self, bytes: usize) -> usize {
-        product::whole(self.level, bytes)
+    pub(super) const fn vectorized_bytes(&self, bytes: usize) -> usize {
+        product::vectorized_bytes(self.level, bytes)
     }
 
     /// Computes the bytes `range` of all redundancy, at most [`TILE_BYTES`] and whole registers,
@@ -115,9 +115,9 @@ fn push_inverse(factors: &mut Vec<u8>, points: usize, base: usize) {
     let scale = |number: usize| {
         let x = element(byte(number));
         debug_assert_eq!(x, information_point(byte(255 - number)), "numbers fall as indices rise");
-        gf8::mul(x, gf8::inverse(vanishing(levels, x)))
+        gf8::mul(x, gf8::inverse(vanishing_polynomial(levels, x)))
     };
-    let twiddle = |level: u32, number: usize| vanishing(level, element(byte(number)));
+    let twiddle = |level: u32, number: usize| vanishing_polynomial(level, element(byte(number)));
     for pair in (base..base + points).step_by(2) {
         factors.extend([scale(pair), scale(pair + 1), twiddle(0, pair)]);
     }

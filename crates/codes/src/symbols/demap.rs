@@ -7,13 +7,13 @@
 #![expect(unsafe_code, reason = "calls of functions with their features")]
 
 use super::alphabet::{Alphabet, SYMBOL_BITS_MAX};
-use super::vector::{LANES, Plain, ROUND, Vector};
+use super::vector::{LANES, ROUND, ScalarVector, Vector};
 use crate::ldpc::decode::CHANNEL_MAX;
 use crate::{CodeError, Isa};
 
 /// How the probabilities of all symbols with the same value of a bit are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum DemapMethod {
     /// Their sum: exact.
     Exact,
     /// The largest of them. It costs less, and at the error rates of practical codes it does not
@@ -25,7 +25,7 @@ pub enum Method {
 #[derive(Clone, Debug)]
 pub struct Demapper {
     bits: usize,
-    method: Method,
+    method: DemapMethod,
     scale: f32,
     /// Symbol of each label.
     symbols: [u8; 1 << SYMBOL_BITS_MAX],
@@ -33,7 +33,7 @@ pub struct Demapper {
 }
 
 impl Demapper {
-    /// Voxels per block of [`Self::logarithms_in_blocks`].
+    /// Voxels per block of [`Self::demap_logarithm_blocks`].
     pub const BLOCK: usize = LANES;
 
     /// Creates a demapper for an alphabet. `scale` is the number of soft steps per natural unit of
@@ -42,7 +42,7 @@ impl Demapper {
     ///
     /// # Errors
     /// [`CodeError::SoftScale`] when the scale is not a positive number.
-    pub fn new(alphabet: &Alphabet, method: Method, scale: f32) -> Result<Self, CodeError> {
+    pub fn new(alphabet: &Alphabet, method: DemapMethod, scale: f32) -> Result<Self, CodeError> {
         if !(scale.is_finite() && scale > 0.0) {
             return Err(CodeError::SoftScale);
         }
@@ -70,8 +70,8 @@ impl Demapper {
     pub fn probabilities(&self, probabilities: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         self.check(probabilities, soft)?;
         match self.method {
-            Method::Exact => self.run::<false, true, false>(probabilities, soft),
-            Method::MaxLog => self.run::<false, false, false>(probabilities, soft),
+            DemapMethod::Exact => self.run::<false, true, false>(probabilities, soft),
+            DemapMethod::MaxLog => self.run::<false, false, false>(probabilities, soft),
         }
         Ok(())
     }
@@ -85,8 +85,8 @@ impl Demapper {
     pub fn logarithms(&self, logarithms: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         self.check(logarithms, soft)?;
         match self.method {
-            Method::Exact => self.run::<true, true, false>(logarithms, soft),
-            Method::MaxLog => self.run::<true, false, false>(logarithms, soft),
+            DemapMethod::Exact => self.run::<true, true, false>(logarithms, soft),
+            DemapMethod::MaxLog => self.run::<true, false, false>(logarithms, soft),
         }
         Ok(())
     }
@@ -97,12 +97,12 @@ impl Demapper {
     ///
     /// # Errors
     /// [`CodeError::WordLength`] when the lengths do not match.
-    pub fn logarithms_in_blocks(&self, blocks: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
+    pub fn demap_logarithm_blocks(&self, blocks: &[f32], soft: &mut [i8]) -> Result<(), CodeError> {
         let voxels = soft.len() / self.bits;
         self.check_voxels(blocks, voxels.next_multiple_of(LANES), soft)?;
         match self.method {
-            Method::Exact => self.run::<true, true, true>(blocks, soft),
-            Method::MaxLog => self.run::<true, false, true>(blocks, soft),
+            DemapMethod::Exact => self.run::<true, true, true>(blocks, soft),
+            DemapMethod::MaxLog => self.run::<true, false, true>(blocks, soft),
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Demapper {
         Ok(())
     }
 
-    fn run<const LN: bool, const EXACT: bool, const SORTED: bool>(
+    fn run<const LN: bool, const EXACT: bool, const BY_SYMBOL: bool>(
         &self,
         values: &[f32],
         soft: &mut [i8],
@@ -129,36 +129,38 @@ impl Demapper {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `isa` is supported by this processor.
             Isa::Avx512Gfni => unsafe {
-                x86::run_avx512::<LN, EXACT, SORTED>(self, values, soft);
+                x86::run_avx512::<LN, EXACT, BY_SYMBOL>(self, values, soft);
             },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `isa` is supported by this processor.
             Isa::Avx2 | Isa::Avx2Gfni => unsafe {
-                x86::run_avx2::<LN, EXACT, SORTED>(self, values, soft);
+                x86::run_avx2::<LN, EXACT, BY_SYMBOL>(self, values, soft);
             },
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx2Gfni | Isa::Avx512Gfni => {
-                self.run_bits::<Plain, LN, EXACT, SORTED>(values, soft);
+                self.run_bits::<ScalarVector, LN, EXACT, BY_SYMBOL>(values, soft);
             }
-            Isa::Scalar | Isa::Neon => self.run_bits::<Plain, LN, EXACT, SORTED>(values, soft),
+            Isa::Scalar | Isa::Neon => {
+                self.run_bits::<ScalarVector, LN, EXACT, BY_SYMBOL>(values, soft)
+            }
         }
     }
 
     #[inline(always)]
-    fn run_bits<V: Vector, const LN: bool, const EXACT: bool, const SORTED: bool>(
+    fn run_bits<V: Vector, const LN: bool, const EXACT: bool, const BY_SYMBOL: bool>(
         &self,
         values: &[f32],
         soft: &mut [i8],
     ) {
         match self.bits {
-            1 => self.run_any::<V, 1, 2, LN, EXACT, SORTED>(values, soft),
-            2 => self.run_any::<V, 2, 4, LN, EXACT, SORTED>(values, soft),
-            3 => self.run_any::<V, 3, 8, LN, EXACT, SORTED>(values, soft),
-            4 => self.run_any::<V, 4, 16, LN, EXACT, SORTED>(values, soft),
-            5 => self.run_any::<V, 5, 32, LN, EXACT, SORTED>(values, soft),
-            6 => self.run_any::<V, 6, 64, LN, EXACT, SORTED>(values, soft),
-            7 => self.run_any::<V, 7, 128, LN, EXACT, SORTED>(values, soft),
-            8 => self.run_any::<V, 8, 256, LN, EXACT, SORTED>(values, soft),
+            1 => self.run_any::<V, 1, 2, LN, EXACT, BY_SYMBOL>(values, soft),
+            2 => self.run_any::<V, 2, 4, LN, EXACT, BY_SYMBOL>(values, soft),
+            3 => self.run_any::<V, 3, 8, LN, EXACT, BY_SYMBOL>(values, soft),
+            4 => self.run_any::<V, 4, 16, LN, EXACT, BY_SYMBOL>(values, soft),
+            5 => self.run_any::<V, 5, 32, LN, EXACT, BY_SYMBOL>(values, soft),
+            6 => self.run_any::<V, 6, 64, LN, EXACT, BY_SYMBOL>(values, soft),
+            7 => self.run_any::<V, 7, 128, LN, EXACT, BY_SYMBOL>(values, soft),
+            8 => self.run_any::<V, 8, 256, LN, EXACT, BY_SYMBOL>(values, soft),
             bits => unreachable!("no alphabet has {bits} bits"),
         }
     }
@@ -170,18 +172,18 @@ impl Demapper {
         const SIZE: usize,
         const LN: bool,
         const EXACT: bool,
-        const SORTED: bool,
+        const BY_SYMBOL: bool,
     >(
         &self,
         values: &[f32],
         soft: &mut [i8],
     ) {
         let soft = soft.as_chunks_mut::<BITS>().0;
-        if SORTED {
+        if BY_SYMBOL {
             let blocks = values.as_chunks::<LANES>().0.as_chunks::<SIZE>().0;
             for (block, soft) in blocks.iter().zip(soft.chunks_mut(LANES)) {
                 let mut whole = [[0; BITS]; LANES];
-                self.sorted_block::<V, BITS, SIZE, LN, EXACT>(block, &mut whole);
+                self.block_by_symbol::<V, BITS, SIZE, LN, EXACT>(block, &mut whole);
                 soft.copy_from_slice(&whole[..soft.len()]);
             }
             return;
@@ -208,12 +210,12 @@ impl Demapper {
     ) {
         let mut by_symbol = [[0.0; LANES]; SIZE];
         V::transpose(voxels.as_flattened(), &mut by_symbol);
-        self.sorted_block::<V, BITS, SIZE, LN, EXACT>(&by_symbol, soft);
+        self.block_by_symbol::<V, BITS, SIZE, LN, EXACT>(&by_symbol, soft);
     }
 
     /// Like `block`, for values ordered by symbol.
     #[inline(always)]
-    fn sorted_block<
+    fn block_by_symbol<
         V: Vector,
         const BITS: usize,
         const SIZE: usize,
@@ -224,12 +226,12 @@ impl Demapper {
         by_symbol: &[[f32; LANES]; SIZE],
         soft: &mut [[i8; BITS]; LANES],
     ) {
-        let mut of = [V::splat(0.0); SIZE];
-        for (of, symbol) in of.iter_mut().zip(self.symbols) {
-            *of = V::load(&by_symbol[usize::from(symbol) % SIZE]);
+        let mut by_label = [V::splat(0.0); SIZE];
+        for (by_label, symbol) in by_label.iter_mut().zip(self.symbols) {
+            *by_label = V::load(&by_symbol[usize::from(symbol) % SIZE]);
         }
-        let is_readable = normalize::<V, SIZE, LN, EXACT>(&mut of);
-        let ratios = ratios::<V, BITS, SIZE, LN, EXACT>(&mut of);
+        let is_readable = normalize::<V, SIZE, LN, EXACT>(&mut by_label);
+        let ratios = ratios::<V, BITS, SIZE, LN, EXACT>(&mut by_label);
         for (bit, ratios) in ratios.into_iter().enumerate() {
             let quantized = quantize(ratios, self.scale, is_readable);
             for (soft, quantized) in soft.iter_mut().zip(quantized) {
@@ -241,34 +243,34 @@ impl Demapper {
 
 /// Minimum probability of a symbol relative to the likeliest: far beyond the clipping of soft bits,
 /// and far from the limits of precision.
-const LEAST: f32 = 1e-30;
+const PROBABILITY_MIN: f32 = 1e-30;
 /// ln 10^-30.
-const LEAST_LOGARITHM: f32 = -69.077_55;
+const LN_PROBABILITY_MIN: f32 = -69.077_55;
 /// Values above this are invalid.
-const MOST: f32 = 1e30;
+const VALUE_MAX: f32 = 1e30;
 
 /// Divides by the likeliest symbol's value, and clamps at the minimum. For the exact method,
 /// converts logarithms to probabilities. Returns which voxels are readable.
 #[inline(always)]
 fn normalize<V: Vector, const SIZE: usize, const LN: bool, const EXACT: bool>(
-    of: &mut [V; SIZE],
+    by_label: &mut [V; SIZE],
 ) -> V::Mask {
-    let least = V::splat(if LN { f32::NEG_INFINITY } else { 0.0 });
-    let most = V::splat(MOST);
-    let mut largest = least;
-    let mut is_readable = V::splat(0.0).at_least(V::splat(0.0));
-    for &values in of.iter() {
-        largest = values.larger(largest);
-        is_readable = V::both(is_readable, V::both(most.at_least(values), values.at_least(least)));
+    let lower = V::splat(if LN { f32::NEG_INFINITY } else { 0.0 });
+    let upper = V::splat(VALUE_MAX);
+    let mut largest = lower;
+    let mut is_readable = V::splat(0.0).ge(V::splat(0.0));
+    for &values in by_label.iter() {
+        largest = values.max(largest);
+        is_readable = V::and(is_readable, V::and(upper.ge(values), values.ge(lower)));
     }
-    let threshold = V::splat(if LN { -MOST } else { LEAST });
-    is_readable = V::both(is_readable, largest.above(threshold));
-    let inverse = V::splat(1.0).divided(largest);
-    for values in of.iter_mut() {
+    let threshold = V::splat(if LN { -VALUE_MAX } else { PROBABILITY_MIN });
+    is_readable = V::and(is_readable, largest.gt(threshold));
+    let inverse = V::splat(1.0).div(largest);
+    for values in by_label.iter_mut() {
         *values = if LN {
-            values.less(largest).larger(V::splat(LEAST_LOGARITHM))
+            values.sub(largest).max(V::splat(LN_PROBABILITY_MIN))
         } else {
-            values.times(inverse).larger(V::splat(LEAST))
+            values.mul(inverse).max(V::splat(PROBABILITY_MIN))
         };
         if LN && EXACT {
             *values = values.exp();
@@ -280,21 +282,21 @@ fn normalize<V: Vector, const SIZE: usize, const LN: bool, const EXACT: bool>(
 /// Computes the log-likelihood ratios of all bits.
 #[inline(always)]
 fn ratios<V: Vector, const BITS: usize, const SIZE: usize, const LN: bool, const EXACT: bool>(
-    of: &mut [V; SIZE],
+    by_label: &mut [V; SIZE],
 ) -> [V; BITS] {
     let mut ratios = [V::splat(0.0); BITS];
     // The two halves of the labels are those without and with the highest bit. Combined, they are
     // the labels of one bit less.
     for (bit, ratios) in ratios.iter_mut().enumerate().rev() {
-        let (without, with) = of[..2 << bit].split_at_mut(1 << bit);
+        let (without, with) = by_label[..2 << bit].split_at_mut(1 << bit);
         let (mut zeros, mut ones) = (without[0], with[0]);
         for (&without, &with) in without[1..].iter().zip(&with[1..]) {
-            zeros = join::<V, EXACT>(zeros, without);
-            ones = join::<V, EXACT>(ones, with);
+            zeros = combine::<V, EXACT>(zeros, without);
+            ones = combine::<V, EXACT>(ones, with);
         }
-        *ratios = if LN && !EXACT { zeros.less(ones) } else { zeros.divided(ones).ln() };
+        *ratios = if LN && !EXACT { zeros.sub(ones) } else { zeros.div(ones).ln() };
         for (without, &with) in without.iter_mut().zip(&*with) {
-            *without = join::<V, EXACT>(*without, with);
+            *without = combine::<V, EXACT>(*without, with);
         }
     }
     ratios
@@ -302,41 +304,41 @@ fn ratios<V: Vector, const BITS: usize, const SIZE: usize, const LN: bool, const
 
 /// Combines two symbols that agree in a bit.
 #[inline(always)]
-fn join<V: Vector, const EXACT: bool>(a: V, b: V) -> V {
-    if EXACT { a.plus(b) } else { a.larger(b) }
+fn combine<V: Vector, const EXACT: bool>(a: V, b: V) -> V {
+    if EXACT { a.add(b) } else { a.max(b) }
 }
 
 /// Rounds, and clips to the range of soft bits; 0 for unreadable voxels.
 #[inline(always)]
 fn quantize<V: Vector>(ratios: V, scale: f32, is_readable: V::Mask) -> [i8; LANES] {
     const LIMIT: f32 = CHANNEL_MAX as f32;
-    let scaled = ratios.times(V::splat(scale));
-    let cut = V::splat(-LIMIT).larger(V::splat(LIMIT).smaller(scaled));
-    cut.plus(V::splat(ROUND)).low_bytes(is_readable)
+    let scaled = ratios.mul(V::splat(scale));
+    let cut = V::splat(-LIMIT).max(V::splat(LIMIT).min(scaled));
+    cut.add(V::splat(ROUND)).low_bytes(is_readable)
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     //! The body compiled for wider vectors.
 
-    use super::super::vector::{Halves, Whole};
+    use super::super::vector::{Avx2Vector, Avx512Vector};
     use super::Demapper;
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn run_avx2<const LN: bool, const EXACT: bool, const SORTED: bool>(
+    pub(super) fn run_avx2<const LN: bool, const EXACT: bool, const BY_SYMBOL: bool>(
         demapper: &Demapper,
         values: &[f32],
         soft: &mut [i8],
     ) {
-        demapper.run_bits::<Halves, LN, EXACT, SORTED>(values, soft);
+        demapper.run_bits::<Avx2Vector, LN, EXACT, BY_SYMBOL>(values, soft);
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) fn run_avx512<const LN: bool, const EXACT: bool, const SORTED: bool>(
+    pub(super) fn run_avx512<const LN: bool, const EXACT: bool, const BY_SYMBOL: bool>(
         demapper: &Demapper,
         values: &[f32],
         soft: &mut [i8],
     ) {
-        demapper.run_bits::<Whole, LN, EXACT, SORTED>(values, soft);
+        demapper.run_bits::<Avx512Vector, LN, EXACT, BY_SYMBOL>(values, soft);
     }
 }

@@ -64,9 +64,9 @@ impl Interleaver {
     /// # Panics
     /// When there is no such voxel.
     #[must_use]
-    pub fn place(&self, voxel: usize) -> (usize, usize) {
+    pub fn locate(&self, voxel: usize) -> (usize, usize) {
         assert!(voxel < self.voxels(), "voxel {voxel} of {}", self.voxels());
-        let (first, length, shift) = self.row_of(voxel);
+        let (first, length, shift) = self.row_span(voxel);
         let running = first + (voxel - first + shift) % length;
         (running % self.codewords, running / self.codewords)
     }
@@ -80,16 +80,16 @@ impl Interleaver {
         assert!(codeword < self.codewords, "codeword {codeword} of {}", self.codewords);
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
         let running = slot * self.codewords + codeword;
-        let (first, length, shift) = self.row_of(running);
+        let (first, length, shift) = self.row_span(running);
         first + (running - first + length - shift) % length
     }
 
-    /// Visits every voxel in order, with its codeword and slot: [`Self::place`] without its
+    /// Visits every voxel in order, with its codeword and slot: [`Self::locate`] without its
     /// divisions.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let mut first = 0;
         while first < self.voxels() {
-            let (_, length, shift) = self.row_of(first);
+            let (_, length, shift) = self.row_span(first);
             // A rotation is two runs of consecutive running numbers.
             for (start, running, count) in
                 [(first, first + shift, length - shift), (first + length - shift, first, shift)]
@@ -109,7 +109,7 @@ impl Interleaver {
 
     /// Returns the first voxel of the row of a voxel, the length of that row, and its rotation. The
     /// last row may be short.
-    fn row_of(&self, voxel: usize) -> (usize, usize, usize) {
+    fn row_span(&self, voxel: usize) -> (usize, usize, usize) {
         let row = voxel / self.row;
         let first = row * self.row;
         let length = self.row.min(self.voxels() - first);

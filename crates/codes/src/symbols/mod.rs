@@ -20,7 +20,7 @@ mod interleave;
 mod vector;
 
 pub use alphabet::{Alphabet, Axis, SYMBOL_BITS_MAX};
-pub use demap::{Demapper, Method};
+pub use demap::{DemapMethod, Demapper};
 pub use interleave::Interleaver;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Alphabet, Axis, Demapper, Interleaver, Method, SYMBOL_BITS_MAX};
+use super::{Alphabet, Axis, DemapMethod, Demapper, Interleaver, SYMBOL_BITS_MAX};
 use crate::{CodeError, Isa};
 
 fn alphabets() -> Vec<Alphabet> {
@@ -56,7 +56,7 @@ fn impossible_alphabets_are_refused() {
     }
 }
 
-fn demapper(alphabet: &Alphabet, method: Method, scale: f32) -> Demapper {
+fn demapper(alphabet: &Alphabet, method: DemapMethod, scale: f32) -> Demapper {
     Demapper::new(alphabet, method, scale).expect("a positive scale")
 }
 
@@ -68,7 +68,7 @@ fn eight_levels() -> Alphabet {
 fn unreadable_voxels_say_nothing() {
     let alphabet = eight_levels();
     let sure = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0f32];
-    for method in [Method::Exact, Method::MaxLog] {
+    for method in [DemapMethod::Exact, DemapMethod::MaxLog] {
         let demapper = demapper(&alphabet, method, 2.0);
         for bad in [f32::NAN, -1.0, f32::INFINITY] {
             let mut soft = [9; 6];
@@ -94,10 +94,10 @@ fn unreadable_voxels_say_nothing() {
 fn wrong_arguments_are_refused() {
     let alphabet = eight_levels();
     for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-        let refused = Demapper::new(&alphabet, Method::Exact, scale);
+        let refused = Demapper::new(&alphabet, DemapMethod::Exact, scale);
         assert_eq!(refused.err(), Some(CodeError::SoftScale));
     }
-    let demapper = demapper(&alphabet, Method::Exact, 1.0);
+    let demapper = demapper(&alphabet, DemapMethod::Exact, 1.0);
     let short = demapper.probabilities(&[0.0; 8], &mut [0; 6]);
     assert_eq!(short, Err(CodeError::WordLength { have: 8, need: 16 }));
     let ragged = demapper.logarithms(&[0.0; 8], &mut [0; 4]);
@@ -147,7 +147,7 @@ fn levels_agree() {
                 .iter()
                 .map(|value| if *value < 0.0 && *value > -38.0 { value.exp() } else { *value })
                 .collect();
-            for method in [Method::Exact, Method::MaxLog] {
+            for method in [DemapMethod::Exact, DemapMethod::MaxLog] {
                 let run = |isa| {
                     let demapper = demapper(&alphabet, method, 1.7).with_isa(isa);
                     let mut soft = [vec![0; voxels * bits], vec![0; voxels * bits]];
@@ -167,7 +167,7 @@ fn levels_agree() {
                     assert_eq!(expected, run(Isa::Scalar), "{isa:?}, {bits} bits, {voxels}");
                     let demapper = demapper(&alphabet, method, 1.7).with_isa(isa);
                     let mut soft = vec![0; voxels * bits];
-                    demapper.logarithms_in_blocks(&blocks, &mut soft).unwrap();
+                    demapper.demap_logarithm_blocks(&blocks, &mut soft).unwrap();
                     assert_eq!(soft, expected[0], "{isa:?}, {bits} bits, {voxels} in blocks");
                 }
             }
@@ -178,20 +178,20 @@ fn levels_agree() {
 /// Minimum probability drawn. It is a multiple of the gap between the floats below 1: otherwise an
 /// assertion within proptest 1.12 fails, once in some hundred runs, when it draws the last gap of a
 /// range that begins within one.
-const LEAST: f32 = 1.0 / 1_048_576.0;
+const PROBABILITY_MIN: f32 = 1.0 / 1_048_576.0;
 
 proptest! {
     #[test]
     fn soft_bits_are_the_definition(
-        which in 0usize..48, raw in vec(LEAST..1.0, 256), scale in 0.5f32..3.0,
+        choice in 0usize..48, raw in vec(PROBABILITY_MIN..1.0, 256), scale in 0.5f32..3.0,
     ) {
         let alphabets = alphabets();
-        let alphabet = &alphabets[which % alphabets.len()];
+        let alphabet = &alphabets[choice % alphabets.len()];
         let probabilities = &raw[..alphabet.size()];
         let logarithms: Vec<f32> = probabilities.iter().map(|p| p.ln() + 5.0).collect();
         let add: fn(f64, f64) -> f64 = |a, b| a + b;
-        for (method, join) in [(Method::Exact, add), (Method::MaxLog, f64::max)] {
-            let isa = Isa::supported().nth(which % Isa::supported().count()).unwrap();
+        for (method, join) in [(DemapMethod::Exact, add), (DemapMethod::MaxLog, f64::max)] {
+            let isa = Isa::supported().nth(choice % Isa::supported().count()).unwrap();
             let demapper = demapper(alphabet, method, scale).with_isa(isa);
             let (mut soft, mut other) = (vec![0; alphabet.bits()], vec![0; alphabet.bits()]);
             demapper.probabilities(probabilities, &mut soft).unwrap();
@@ -207,14 +207,14 @@ proptest! {
     }
 
     #[test]
-    fn soft_bits_of_a_sure_reading_are_the_label(which in 0usize..48, symbol: u8) {
+    fn soft_bits_of_a_sure_reading_are_the_label(choice in 0usize..48, symbol: u8) {
         let alphabets = alphabets();
-        let alphabet = &alphabets[which % alphabets.len()];
+        let alphabet = &alphabets[choice % alphabets.len()];
         let symbol = symbol >> (SYMBOL_BITS_MAX - alphabet.bits());
         let mut probabilities = vec![0.001; alphabet.size()];
         probabilities[usize::from(symbol)] = 0.9;
         let mut soft = vec![0; alphabet.bits()];
-        for method in [Method::Exact, Method::MaxLog] {
+        for method in [DemapMethod::Exact, DemapMethod::MaxLog] {
             demapper(alphabet, method, 2.0)
                 .probabilities(&probabilities, &mut soft)
                 .unwrap();
@@ -231,13 +231,13 @@ proptest! {
         let map = Interleaver::new(codewords, slots, row).unwrap();
         let mut seen = vec![false; map.voxels()];
         for voxel in 0..map.voxels() {
-            let (codeword, slot) = map.place(voxel);
+            let (codeword, slot) = map.locate(voxel);
             prop_assert_eq!(map.voxel(codeword, slot), voxel);
             prop_assert!(!std::mem::replace(&mut seen[codeword * slots + slot], true));
         }
         let mut next = 0;
         map.for_each(|voxel, codeword, slot| {
-            assert_eq!((voxel, map.place(voxel)), (next, (codeword, slot)));
+            assert_eq!((voxel, map.locate(voxel)), (next, (codeword, slot)));
             next += 1;
         });
         prop_assert_eq!(next, map.voxels());
@@ -248,7 +248,7 @@ proptest! {
 fn spread(map: &Interleaver, damaged: impl Iterator<Item = usize>, codewords: usize) -> [usize; 2] {
     let mut counts = vec![0; codewords];
     for voxel in damaged {
-        counts[map.place(voxel).0] += 1;
+        counts[map.locate(voxel).0] += 1;
     }
     [counts.iter().copied().max().unwrap_or(0), counts.iter().copied().min().unwrap_or(0)]
 }
@@ -269,10 +269,10 @@ fn damage_spreads_over_the_codewords() {
             });
             let speck = speck.map(|i| (y + i / 25 - 12) * row + x + i % 25 - 12);
             let voxels = speck.clone().count();
-            let [most, fewest] = spread(&map, speck, codewords);
+            let [max, fewest] = spread(&map, speck, codewords);
             let fair = voxels as f64 / codewords as f64;
-            assert!(most as f64 <= fair * 1.25 + 2.0, "{codewords}: {fewest}..{most} of {fair}");
-            assert!(fewest as f64 >= fair * 0.75 - 2.0, "{codewords}: {fewest}..{most} of {fair}");
+            assert!(max as f64 <= fair * 1.25 + 2.0, "{codewords}: {fewest}..{max} of {fair}");
+            assert!(fewest as f64 >= fair * 0.75 - 2.0, "{codewords}: {fewest}..{max} of {fair}");
         }
         let lines: [(&str, Vec<usize>); 4] = [
             ("row", (0..row).map(|c| 100 * row + c).collect()),
@@ -282,9 +282,9 @@ fn damage_spreads_over_the_codewords() {
         ];
         for (name, line) in lines {
             let fair = line.len() as f64 / codewords as f64;
-            let [most, fewest] = spread(&map, line.into_iter(), codewords);
-            assert!(most as f64 <= 1.25 * fair + 3.0, "{name}, {codewords}: {fewest}..{most}");
-            assert!(fewest as f64 >= 0.75 * fair - 3.0, "{name}, {codewords}: {fewest}..{most}");
+            let [max, fewest] = spread(&map, line.into_iter(), codewords);
+            assert!(max as f64 <= 1.25 * fair + 3.0, "{name}, {codewords}: {fewest}..{max}");
+            assert!(fewest as f64 >= 0.75 * fair - 3.0, "{name}, {codewords}: {fewest}..{max}");
         }
     }
 }

@@ -7,7 +7,7 @@
 mod x86;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Halves, Whole};
+pub(super) use x86::{Avx2Vector, Avx512Vector};
 
 /// Voxels processed together.
 pub(super) const LANES: usize = 16;
@@ -33,28 +33,28 @@ pub(super) trait Vector: Copy {
     /// Broadcasts a number to all lanes.
     fn splat(value: f32) -> Self;
     /// Adds.
-    fn plus(self, other: Self) -> Self;
+    fn add(self, other: Self) -> Self;
     /// Subtracts.
-    fn less(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
     /// Multiplies.
-    fn times(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
     /// Divides.
-    fn divided(self, other: Self) -> Self;
+    fn div(self, other: Self) -> Self;
     /// Returns `self` where it is larger, and `other` elsewhere.
-    fn larger(self, other: Self) -> Self;
+    fn max(self, other: Self) -> Self;
     /// Returns `self` where it is smaller, and `other` elsewhere.
-    fn smaller(self, other: Self) -> Self;
+    fn min(self, other: Self) -> Self;
     /// Returns where `self` is at least `other`.
-    fn at_least(self, other: Self) -> Self::Mask;
+    fn ge(self, other: Self) -> Self::Mask;
     /// Returns where `self` is above `other`.
-    fn above(self, other: Self) -> Self::Mask;
+    fn gt(self, other: Self) -> Self::Mask;
     /// Returns where both masks are set.
-    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    fn and(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     /// Splits positive numbers into exponents and mantissas: `x = m 2^e`, m within a factor sqrt(2)
     /// of 1.
-    fn split(self) -> (Self, Self);
+    fn frexp(self) -> (Self, Self);
     /// Multiplies by 2^n, where n is the low bits of `shifted`.
-    fn raised(self, shifted: Self) -> Self;
+    fn ldexp(self, shifted: Self) -> Self;
     /// Returns the lowest byte of each number where the mask is set, and 0 elsewhere.
     fn low_bytes(self, mask: Self::Mask) -> [i8; LANES];
 
@@ -76,37 +76,37 @@ pub(super) trait Vector: Copy {
 /// is below 3e-8.
 #[inline(always)]
 fn logarithm<V: Vector>(x: V) -> V {
-    let (exponent, m) = x.split();
+    let (exponent, m) = x.frexp();
     let one = V::splat(1.0);
-    let s = m.less(one).divided(m.plus(one));
-    let square = s.times(s);
+    let s = m.sub(one).div(m.add(one));
+    let square = s.mul(s);
     let mut series = V::splat(2.0 / 7.0);
     for term in [2.0 / 5.0, 2.0 / 3.0, 2.0] {
-        series = V::splat(term).plus(square.times(series));
+        series = V::splat(term).add(square.mul(series));
     }
-    exponent.times(V::splat(std::f32::consts::LN_2)).plus(s.times(series))
+    exponent.mul(V::splat(std::f32::consts::LN_2)).add(s.mul(series))
 }
 
 /// Computes e^x for x from -70 to 0: `2^n 2^f` with |f| <= 1/2 and the series of `2^f` to f^6; the
 /// relative truncation error is below 2e-7.
 #[inline(always)]
 fn exponential<V: Vector>(x: V) -> V {
-    let y = x.times(V::splat(std::f32::consts::LOG2_E));
-    let shifted = y.plus(V::splat(ROUND));
-    let f = y.less(shifted.less(V::splat(ROUND))).times(V::splat(std::f32::consts::LN_2));
+    let y = x.mul(V::splat(std::f32::consts::LOG2_E));
+    let shifted = y.add(V::splat(ROUND));
+    let f = y.sub(shifted.sub(V::splat(ROUND))).mul(V::splat(std::f32::consts::LN_2));
     let mut series = V::splat(1.0 / 720.0);
     for term in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 1.0 / 2.0, 1.0, 1.0] {
-        series = V::splat(term).plus(f.times(series));
+        series = V::splat(term).add(f.mul(series));
     }
     // n is the low bits of the mantissa of `shifted`, and moves into the exponent.
-    series.raised(shifted)
+    series.ldexp(shifted)
 }
 
 /// Sixteen numbers in plain Rust: the reference for the others.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plain([f32; LANES]);
+pub(super) struct ScalarVector([f32; LANES]);
 
-impl Plain {
+impl ScalarVector {
     #[inline(always)]
     fn zip(self, other: Self, operation: impl Fn(f32, f32) -> f32) -> Self {
         let mut lanes = self.0;
@@ -126,7 +126,7 @@ impl Plain {
     }
 }
 
-impl Vector for Plain {
+impl Vector for ScalarVector {
     /// All ones or all zeros, for each lane.
     type Mask = [u32; LANES];
 
@@ -150,53 +150,53 @@ impl Vector for Plain {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
+    fn add(self, other: Self) -> Self {
         self.zip(other, |a, b| a + b)
     }
 
     #[inline(always)]
-    fn less(self, other: Self) -> Self {
+    fn sub(self, other: Self) -> Self {
         self.zip(other, |a, b| a - b)
     }
 
     #[inline(always)]
-    fn times(self, other: Self) -> Self {
+    fn mul(self, other: Self) -> Self {
         self.zip(other, |a, b| a * b)
     }
 
     #[inline(always)]
-    fn divided(self, other: Self) -> Self {
+    fn div(self, other: Self) -> Self {
         self.zip(other, |a, b| a / b)
     }
 
     #[inline(always)]
-    fn larger(self, other: Self) -> Self {
+    fn max(self, other: Self) -> Self {
         self.zip(other, |a, b| if a > b { a } else { b })
     }
 
     #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
+    fn min(self, other: Self) -> Self {
         self.zip(other, |a, b| if a < b { a } else { b })
     }
 
     #[inline(always)]
-    fn at_least(self, other: Self) -> Self::Mask {
+    fn ge(self, other: Self) -> Self::Mask {
         self.compare(other, |a, b| a >= b)
     }
 
     #[inline(always)]
-    fn above(self, other: Self) -> Self::Mask {
+    fn gt(self, other: Self) -> Self::Mask {
         self.compare(other, |a, b| a > b)
     }
 
     #[inline(always)]
-    fn both(mut a: Self::Mask, b: Self::Mask) -> Self::Mask {
+    fn and(mut a: Self::Mask, b: Self::Mask) -> Self::Mask {
         a.iter_mut().zip(b).for_each(|(a, b)| *a &= b);
         a
     }
 
     #[inline(always)]
-    fn split(self) -> (Self, Self) {
+    fn frexp(self) -> (Self, Self) {
         let (mut exponents, mut mantissas) = (self.0, self.0);
         for (exponent, mantissa) in exponents.iter_mut().zip(&mut mantissas) {
             let offset = mantissa.to_bits().wrapping_sub(ROOT);
@@ -207,7 +207,7 @@ impl Vector for Plain {
     }
 
     #[inline(always)]
-    fn raised(self, shifted: Self) -> Self {
+    fn ldexp(self, shifted: Self) -> Self {
         self.zip(shifted, |a, b| {
             f32::from_bits(a.to_bits().wrapping_add(b.to_bits() << MANTISSA_BITS))
         })

@@ -97,7 +97,7 @@ impl Decoder {
     pub fn decode<'a>(
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,
-        mut restored: impl FnMut(usize, usize, &[u8]),
+        mut on_restored: impl FnMut(usize, usize, &[u8]),
     ) -> Result<(), CodeError> {
         let total = self.code.information + self.code.redundancy;
         self.states.clear();
@@ -114,7 +114,7 @@ impl Decoder {
         let mut offset = 0;
         while offset < self.shard_bytes {
             let stripe = DECODE_STRIPE.min(self.shard_bytes - offset);
-            self.decode_stripe(count, offset, stripe, &shards, &mut restored)
+            self.decode_stripe(count, offset, stripe, &shards, &mut on_restored)
                 .map_err(|_| self.code.inner_error())?;
             offset += stripe;
         }
@@ -127,7 +127,7 @@ impl Decoder {
         offset: usize,
         stripe: usize,
         shards: &impl Fn(usize) -> Shard<'a>,
-        restored: &mut impl FnMut(usize, usize, &[u8]),
+        on_restored: &mut impl FnMut(usize, usize, &[u8]),
     ) -> Result<(), reed_solomon_simd::Error> {
         let inner = match &mut self.inner {
             Some(inner) => {
@@ -163,7 +163,7 @@ impl Decoder {
         }
         let result = inner.decode()?;
         for (index, shard) in result.restored_original_iter() {
-            restored(index, offset, shard);
+            on_restored(index, offset, shard);
         }
         Ok(())
     }

@@ -10,27 +10,27 @@ use fulgurite_decode::{
     Damage, DecodeError, Decoder, Engine, Logits, Range, Tile, VoxelMedium, VoxelReader,
     standard_linear,
 };
-use fulgurite_glass::SectorsAt;
+use fulgurite_glass::SectorExtent;
 use fulgurite_glass::channel::Channel;
 use fulgurite_units::{PlatterId, Seed};
 
 use crate::media::place;
-use crate::{PRESET, learned, spent, timed};
+use crate::{PRESET, cpu_time, learned, timed};
 
 /// Sectors per measurement.
 const SECTORS: usize = 6;
 
 /// Sectors per measurement of the ladder: their qualities vary widely.
-const CLIMBED: usize = 100;
+const LADDER_SECTORS: usize = 100;
 
 /// An engine that measures its CPU time.
 #[derive(Debug)]
-struct Timed {
+struct TimedEngine {
     engine: Box<dyn Engine>,
     nanos: Arc<AtomicU64>,
 }
 
-impl Engine for Timed {
+impl Engine for TimedEngine {
     fn name(&self) -> &'static str {
         self.engine.name()
     }
@@ -44,9 +44,9 @@ impl Engine for Timed {
     }
 
     fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
-        let start = spent();
+        let start = cpu_time();
         let found = self.engine.run(tile);
-        let took = Duration::from_secs_f64((spent() - start).max(0.0));
+        let took = Duration::from_secs_f64((cpu_time() - start).max(0.0));
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
         found
@@ -55,10 +55,11 @@ impl Engine for Timed {
 
 pub(crate) fn analog(engine: &str, model: &str) {
     let nanos = Arc::new(AtomicU64::new(0));
-    let decoder =
-        learned(engine, model, |engine| Box::new(Timed { engine, nanos: Arc::clone(&nanos) }));
+    let decoder = learned(engine, model, |engine| {
+        Box::new(TimedEngine { engine, nanos: Arc::clone(&nanos) })
+    });
     let mut reader = VoxelReader::new(medium(), vec![Box::new(decoder)]).unwrap();
-    let mut whole = 0.0;
+    let mut total = 0.0;
     for number in 0..=SECTORS {
         let written = sector(number);
         let (images, _) =
@@ -74,12 +75,12 @@ pub(crate) fn analog(engine: &str, model: &str) {
         if number == 0 {
             nanos.store(0, Ordering::Relaxed);
         } else {
-            whole += seconds;
+            total += seconds;
         }
     }
     let voxels = SECTORS * reader.frame().unwrap().shape().voxels();
     println!(
-        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{whole:.6},\"inference_s\":{:.6}}}",
+        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{total:.6},\"inference_s\":{:.6}}}",
         SECTORS * place().sector_bytes,
         nanos.load(Ordering::Relaxed) as f64 / 1e9
     );
@@ -104,11 +105,11 @@ pub(crate) fn ladder(engine: &str, model: &str) {
     ];
     let rungs = decoders.len();
     let mut reader = VoxelReader::new(medium(), decoders).unwrap();
-    let (mut whole, mut decodes, mut lost) = (0.0, 0, 0);
-    for number in 0..=CLIMBED {
+    let (mut total, mut decodes, mut lost) = (0.0, 0, 0);
+    for number in 0..=LADDER_SECTORS {
         let written = sector(number);
         let platter = PlatterId::from_bytes((number as u128).to_le_bytes());
-        let at = SectorsAt { platter, ..place() };
+        let at = SectorExtent { platter, ..place() };
         // A read of its own too: the read's share of a sector's quality is drawn per read.
         let (drive, read) = (u32::try_from(number).unwrap(), number as u64);
         let (images, _) = reader.images(at, &written, 0, drive, read).unwrap();
@@ -132,15 +133,15 @@ pub(crate) fn ladder(engine: &str, model: &str) {
             }
         }
         if !is_first {
-            whole += took;
+            total += took;
             lost += usize::from(!is_read);
         }
     }
-    let voxels = CLIMBED * reader.frame().unwrap().shape().voxels();
+    let voxels = LADDER_SECTORS * reader.frame().unwrap().shape().voxels();
     println!(
-        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{whole:.6},\"sectors\":{CLIMBED},\
-         \"decodes\":{decodes},\"lost\":{lost}}}",
-        CLIMBED * place().sector_bytes
+        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{total:.6},\
+         \"sectors\":{LADDER_SECTORS},\"decodes\":{decodes},\"lost\":{lost}}}",
+        LADDER_SECTORS * place().sector_bytes
     );
 }
 

@@ -21,7 +21,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_decode::{
-    Decoder, Displacement, Engine, EngineChoice, Flat, Front, Learned, Model, standard_linear,
+    Decoder, Displacement, Engine, EngineChoice, FlatImages, FrontEnd, Learned, Model,
+    standard_linear,
 };
 use fulgurite_glass::channel::{
     Channel, Neighbor, Population, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
@@ -97,14 +98,14 @@ fn registration() {
     let sectors = sectors();
     let (channel, shape) = nominal();
     let pitch = usize::from(channel.optics.pixels_per_pitch);
-    let mut flat = Flat::default();
+    let mut flat = FlatImages::default();
     let mut find = |images: &SectorImages| {
         flat.set(images, pitch);
         Displacement::find(&flat, shape)
     };
     find(&sectors[0]);
     let (_, find_s) = timed(|| sectors.iter().for_each(|images| drop(find(images))));
-    let mut front = Front::new();
+    let mut front = FrontEnd::new();
     let mut register = |images: &SectorImages| {
         front.registered(images, shape, channel.medium, pitch).unwrap();
     };
@@ -129,11 +130,11 @@ fn decoder(decoder: &mut dyn Decoder) {
     println!("{{\"voxels\":{},\"processor_s\":{seconds:.6},\"sum\":{likeliest}}}", voxels(shape));
 }
 
-/// Creates a decoder with a network; `around` may wrap its engine.
+/// Creates a decoder with a network; `wrap` may wrap its engine.
 fn learned(
     engine: &str,
     model: &str,
-    around: impl Fn(Box<dyn Engine>) -> Box<dyn Engine>,
+    wrap: impl Fn(Box<dyn Engine>) -> Box<dyn Engine>,
 ) -> Learned {
     let (engine, side) = engine.split_once('@').map_or((engine, None), |(e, s)| (e, Some(s)));
     let choice = match engine {
@@ -143,10 +144,10 @@ fn learned(
     };
     let model = Arc::new(Model::open(Path::new(model)).unwrap());
     let (channel, _) = nominal();
-    let engine = around(choice.start(&model).unwrap());
+    let engine = wrap(choice.start(&model).unwrap());
     let decoder = Learned::with_engine(&model, channel.medium, engine).unwrap();
     match side {
-        Some(side) => decoder.tiles_of(side.parse().unwrap()),
+        Some(side) => decoder.with_tile_side_max(side.parse().unwrap()),
         None => decoder,
     }
 }
@@ -169,13 +170,13 @@ fn sectors() -> Vec<SectorImages> {
 
 /// Returns the result of `work`, and the CPU seconds of this process that it took.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
-    let start = spent();
+    let start = cpu_time();
     let made = std::hint::black_box(work());
-    (made, spent() - start)
+    (made, cpu_time() - start)
 }
 
 /// CPU seconds of this process.
-fn spent() -> f64 {
+fn cpu_time() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

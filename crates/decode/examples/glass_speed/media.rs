@@ -3,13 +3,13 @@
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_decode::{
-    About, Decoder as _, EngineChoice, Interval, Learned, Score, SectorFrame, SoftFit, SoftReader,
-    SoftStatistics, standard_model,
+    Decoder as _, EngineChoice, Interval, Learned, Provenance, Score, SectorFrame, SoftFit,
+    SoftReader, SoftStatistics, standard_model,
 };
 use fulgurite_glass::channel::{Channel, Population, SectorShape};
 use fulgurite_glass::{
     Blank, FormatVersion, Geometry, NoFaults, PlatterHeader, PlatterReader, PlatterRole,
-    SECTOR_OVERHEAD, SectorReading, SectorsAt, SeededFaults, SetMember, TrackBuffer, WriteDrive,
+    SECTOR_OVERHEAD, SectorExtent, SectorReading, SeededFaults, SetMember, TrackBuffer, WriteDrive,
 };
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, Ratio, Seed, SetId, TrackIndex, UnixTime};
 
@@ -29,8 +29,8 @@ const PLATTER: u64 = 128 << 20;
 const FITTED: u64 = 32;
 
 /// The address of the measured sector.
-pub(crate) fn place() -> SectorsAt {
-    SectorsAt {
+pub(crate) fn place() -> SectorExtent {
+    SectorExtent {
         platter: PlatterId::from_bytes([1; 16]),
         track: TrackIndex::new(1),
         first: LayerIndex::new(0),
@@ -76,7 +76,7 @@ fn statistics() -> SoftStatistics {
         fit.add(shape, &found, &symbols, &score);
     }
     let only = |value: f64| Interval { value, low: value, high: value };
-    let about = About {
+    let about = Provenance {
         preset: PRESET.to_owned(),
         decoder: "learned".to_owned(),
         seed: 3,

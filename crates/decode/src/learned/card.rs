@@ -82,7 +82,7 @@ impl Card {
         check_format(format, path)?;
         let card: Self =
             serde_json::from_value(value).map_err(|error| refuse(error.to_string()))?;
-        match card.nonsense() {
+        match card.invalid_field() {
             Some(reason) => Err(refuse(reason)),
             None => Ok(card),
         }
@@ -96,7 +96,7 @@ impl Card {
     }
 
     /// Describes the first invalid number.
-    fn nonsense(&self) -> Option<String> {
+    fn invalid_field(&self) -> Option<String> {
         let numbers = [
             ("states", self.states, [1, 4].contains(&self.states), "1 or 4"),
             ("symbols", self.symbols, (2..=256).contains(&self.symbols), "2 to 256"),

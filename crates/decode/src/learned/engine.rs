@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::integer::Integer;
+use super::integer::IntegerEngine;
 use super::logits::Logits;
 use super::model::Model;
 use super::onnxruntime::OnnxRuntime;
 use super::tile::Tile;
 #[cfg(feature = "tract")]
-use super::tract::Tract;
+use super::tract::TractEngine;
 use crate::{DecodeError, Range};
 
 /// Runs one network, one tile at a time, on one thread. Each decoder has its own engine.
@@ -63,7 +63,7 @@ pub enum Device {
     /// A GPU with CUDA; an error if there is none.
     Cuda,
     /// A GPU with CUDA if there is one, else the CPU.
-    CudaIfThere,
+    CudaIfAvailable,
 }
 
 impl EngineChoice {
@@ -80,9 +80,11 @@ impl EngineChoice {
     /// it refuses the model.
     pub fn start(&self, model: &Arc<Model>) -> Result<Box<dyn Engine>, DecodeError> {
         Ok(match self {
-            Self::BuiltIn if model.card().precision == "int8" => Box::new(Integer::new(model)?),
+            Self::BuiltIn if model.card().precision == "int8" => {
+                Box::new(IntegerEngine::new(model)?)
+            }
             #[cfg(feature = "tract")]
-            Self::BuiltIn => Box::new(Tract::new(Arc::clone(model))),
+            Self::BuiltIn => Box::new(TractEngine::new(Arc::clone(model))),
             #[cfg(not(feature = "tract"))]
             Self::BuiltIn => {
                 return Err(DecodeError::EngineMissing {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::onnx::{self, Port, Tensor};
+use super::onnx::{self, Tensor, ValueInfo};
 
 /// ONNX's code of the type float32.
 const FLOAT: i32 = 1;
@@ -18,7 +18,7 @@ pub(crate) struct Graph {
     /// Size of the alphabet, if declared.
     pub(crate) symbols: Option<usize>,
     /// Name of weights that are not finite, if any.
-    pub(crate) not_a_number: Option<String>,
+    pub(crate) non_finite_weights: Option<String>,
 }
 
 /// Reads a file; the error says what is wrong with it.
@@ -32,21 +32,21 @@ pub(crate) fn read(file: &[u8]) -> Result<Graph, String> {
         let (ins, outs) = (inputs.len(), graph.outputs.len());
         return Err(format!("it has {ins} inputs and {outs} outputs; one of each is meant"));
     };
-    let not_a_number = weights(&graph)
+    let non_finite_weights = weights(&graph)
         .find(|tensor| !is_finite(tensor))
         .map(|tensor| format!("the weights {:?}", tensor.name));
-    Ok(Graph { format, states: channels(input), symbols: channels(output), not_a_number })
+    Ok(Graph { format, states: channels(input), symbols: channels(output), non_finite_weights })
 }
 
 /// Returns the inputs that are not weights; older writers list both.
-fn inputs(graph: &onnx::Graph) -> Vec<&Port> {
+fn inputs(graph: &onnx::Graph) -> Vec<&ValueInfo> {
     let weights: BTreeSet<&str> = graph.weights.iter().map(|tensor| &*tensor.name).collect();
     graph.inputs.iter().filter(|input| !weights.contains(&*input.name)).collect()
 }
 
 /// Returns the second dimension of `[n, channels, rows, columns]`.
-fn channels(of: &Port) -> Option<usize> {
-    of.lengths.get(1).copied().flatten().and_then(|count| usize::try_from(count).ok())
+fn channels(port: &ValueInfo) -> Option<usize> {
+    port.lengths.get(1).copied().flatten().and_then(|count| usize::try_from(count).ok())
 }
 
 fn weights(graph: &onnx::Graph) -> impl Iterator<Item = &Tensor> {

@@ -26,7 +26,7 @@ impl<'a> Logits<'a> {
     }
 
     /// Creates logits that are stored in a map.
-    pub(super) const fn of_map(map: &'a Map, symbols: usize, range: Range) -> Self {
+    pub(super) const fn from_map(map: &'a Map, symbols: usize, range: Range) -> Self {
         Self(Values::Bytes { map, symbols, range })
     }
 
@@ -106,7 +106,7 @@ impl<'a> Logits<'a> {
 
     /// Returns the first of some voxels of a row with a logit that is not finite, if `is_finite` is
     /// false.
-    pub(super) fn not_finite(
+    pub(super) fn find_non_finite(
         &self,
         [rows, width]: [usize; 2],
         row: usize,

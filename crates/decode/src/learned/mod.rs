@@ -29,18 +29,18 @@ use std::sync::Arc;
 
 use fulgurite_codes::symbols::Demapper;
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::{LANES, vectorized};
+use fulgurite_glass::numeric::{LANES, dispatch_simd};
 
 pub use card::{Card, MODEL_FORMAT, ModelId};
 pub use engine::{Device, Engine, EngineChoice};
 pub use logits::Logits;
 pub use model::Model;
-pub use models::{Following, Models};
+pub use models::{ModelRegistry, ReloadingDecoder};
 pub use tile::Tile;
 use tiles::Tiling;
 
-use crate::decoder::{bits_of, refused};
-use crate::front::{Front, Seen};
+use crate::decoder::{bits_per_symbol, demapper_error};
+use crate::front::{FrontEnd, RegisteredImages};
 use crate::probabilities::{Block, store_normalized};
 use crate::{DecodeError, Decoder, SymbolProbabilities};
 
@@ -48,7 +48,7 @@ use crate::{DecodeError, Decoder, SymbolProbabilities};
 #[derive(Debug)]
 pub struct Learned {
     medium: Medium,
-    front: Front,
+    front: FrontEnd,
     network: Network,
 }
 
@@ -89,13 +89,13 @@ impl Learned {
         let model = Arc::clone(model);
         let tile_side_max = engine.tile_side_max();
         let network = Network { model, engine, tile_side_max, blocks: Vec::new() };
-        Ok(Self { medium, front: Front::default(), network })
+        Ok(Self { medium, front: FrontEnd::default(), network })
     }
 
     /// Sets the longest side of tiles, instead of the fastest one measured. Results differ only by
     /// the network's receptive field beyond `margin`, which matters little.
     #[must_use]
-    pub const fn tiles_of(mut self, side_max: usize) -> Self {
+    pub const fn with_tile_side_max(mut self, side_max: usize) -> Self {
         self.network.tile_side_max = side_max;
         self
     }
@@ -113,15 +113,16 @@ impl Learned {
     }
 
     /// Returns the registered images of a sector, and the network.
-    fn see(
+    fn register_images(
         &mut self,
         images: &SectorImages,
         shape: SectorShape,
-    ) -> Result<(Seen<'_>, &mut Network), DecodeError> {
+    ) -> Result<(RegisteredImages<'_>, &mut Network), DecodeError> {
         let Self { medium, front, network } = self;
         let pitch = network.model.card().pixels_per_pitch;
-        let seen = front.see(images, shape, *medium, pitch, network.engine.images())?;
-        Ok((seen, network))
+        let input =
+            front.register_images(images, shape, *medium, pitch, network.engine.images())?;
+        Ok((input, network))
     }
 }
 
@@ -130,9 +131,9 @@ impl Network {
     /// in blocks, symbol by symbol and divided by the temperature, and the position of the row.
     fn rows<const SYMBOLS: usize>(
         &mut self,
-        seen: Seen<'_>,
+        input: RegisteredImages<'_>,
         shape: SectorShape,
-        mut put: impl FnMut(&mut [Block<SYMBOLS>], Place) -> Result<(), DecodeError>,
+        mut put: impl FnMut(&mut [Block<SYMBOLS>], VoxelRun) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         let Self { model, engine, blocks, .. } = self;
         let card = model.card();
@@ -143,7 +144,7 @@ impl Network {
         for [down, right] in tiling.tiles() {
             let pixels = |voxels: usize| voxels * card.pixels_per_pitch;
             let from = [down, right].map(|span| pixels(span.start));
-            let found = engine.run(&Tile::of(seen, from, tiling.size.map(pixels)))?;
+            let found = engine.run(&Tile::from_images(input, from, tiling.size.map(pixels)))?;
             let expected = SYMBOLS * tiling.size[0] * tiling.size[1];
             if found.count() != expected {
                 return Err(DecodeError::Engine {
@@ -159,7 +160,7 @@ impl Network {
                 let line = row - down.start;
                 let blocks = blocks.as_chunks_mut::<LANES>().0.as_chunks_mut::<SYMBOLS>().0;
                 let mut is_finite = true;
-                vectorized(
+                dispatch_simd(
                     #[inline(always)]
                     || {
                         for (at, block) in blocks.iter_mut().enumerate() {
@@ -169,13 +170,16 @@ impl Network {
                         }
                     },
                 );
-                if let Some(bad) = found.not_finite(tiling.size, line, &columns, is_finite) {
+                if let Some(bad) = found.find_non_finite(tiling.size, line, &columns, is_finite) {
                     let column = right.start + bad;
                     let place = format!("the logits of the voxel in row {row}, column {column}");
-                    return Err(DecodeError::ModelNumber { model: model.id().to_string(), place });
+                    return Err(DecodeError::ModelNotFinite {
+                        model: model.id().to_string(),
+                        place,
+                    });
                 }
                 let first = row * shape.columns() + right.from;
-                put(blocks, Place { first, count: columns.len() })?;
+                put(blocks, VoxelRun { first, count: columns.len() })?;
             }
         }
         Ok(())
@@ -183,14 +187,14 @@ impl Network {
 
     fn probabilities<const SYMBOLS: usize>(
         &mut self,
-        seen: Seen<'_>,
+        input: RegisteredImages<'_>,
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
         let mut logarithms = vec![0.0; shape.voxels() * SYMBOLS];
         let out = logarithms.as_chunks_mut::<SYMBOLS>().0;
-        self.rows::<SYMBOLS>(seen, shape, |blocks, place| {
+        self.rows::<SYMBOLS>(input, shape, |blocks, place| {
             let out = &mut out[place.first..][..place.count];
-            vectorized(
+            dispatch_simd(
                 #[inline(always)]
                 || {
                     for (block, out) in blocks.iter().zip(out.chunks_mut(LANES)) {
@@ -200,22 +204,22 @@ impl Network {
             );
             Ok(())
         })?;
-        Ok(SymbolProbabilities::of_normalized(SYMBOLS, logarithms))
+        Ok(SymbolProbabilities::from_normalized(SYMBOLS, logarithms))
     }
 
     fn soft_bits<const SYMBOLS: usize>(
         &mut self,
-        seen: Seen<'_>,
+        input: RegisteredImages<'_>,
         shape: SectorShape,
         demapper: &Demapper,
         soft: &mut Vec<i8>,
     ) -> Result<(), DecodeError> {
-        let bits = bits_of(SYMBOLS);
+        let bits = bits_per_symbol(SYMBOLS);
         soft.resize(shape.voxels() * bits, 0);
-        self.rows::<SYMBOLS>(seen, shape, |blocks, place| {
+        self.rows::<SYMBOLS>(input, shape, |blocks, place| {
             let soft = &mut soft[place.first * bits..][..place.count * bits];
             let blocks = blocks.as_flattened().as_flattened();
-            demapper.logarithms_in_blocks(blocks, soft).map_err(refused)
+            demapper.demap_logarithm_blocks(blocks, soft).map_err(demapper_error)
         })
     }
 }
@@ -234,7 +238,7 @@ fn all_finite<const SYMBOLS: usize>(block: &Block<SYMBOLS>) -> bool {
 
 /// Voxels of a row; `first` is an index in the sector.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct VoxelRun {
     first: usize,
     count: usize,
 }
@@ -254,10 +258,10 @@ impl Decoder for Learned {
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
         let symbols = self.medium.symbols();
-        let (seen, network) = self.see(images, shape)?;
+        let (input, network) = self.register_images(images, shape)?;
         match symbols {
-            4 => network.probabilities::<4>(seen, shape),
-            8 => network.probabilities::<8>(seen, shape),
+            4 => network.probabilities::<4>(input, shape),
+            8 => network.probabilities::<8>(input, shape),
             other => unreachable!("a medium has 4 or 8 symbols, not {other}"),
         }
     }
@@ -270,10 +274,10 @@ impl Decoder for Learned {
         soft: &mut Vec<i8>,
     ) -> Result<(), DecodeError> {
         let symbols = self.medium.symbols();
-        let (seen, network) = self.see(images, shape)?;
+        let (input, network) = self.register_images(images, shape)?;
         match symbols {
-            4 => network.soft_bits::<4>(seen, shape, demapper, soft),
-            8 => network.soft_bits::<8>(seen, shape, demapper, soft),
+            4 => network.soft_bits::<4>(input, shape, demapper, soft),
+            8 => network.soft_bits::<8>(input, shape, demapper, soft),
             other => unreachable!("a medium has 4 or 8 symbols, not {other}"),
         }
     }

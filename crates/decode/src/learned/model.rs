@@ -26,10 +26,10 @@ impl Model {
     /// Opens `NAME.onnx`, and `NAME.json` beside it.
     ///
     /// # Errors
-    /// [`DecodeError::ModelMissing`] when a file cannot be read, and what [`Self::new`] refuses.
+    /// [`DecodeError::ModelUnreadable`] when a file cannot be read, and what [`Self::new`] refuses.
     pub fn open(onnx: &Path) -> Result<Self, DecodeError> {
         let read = |path: &Path| {
-            read_bounded(path).map_err(|error| DecodeError::ModelMissing {
+            read_bounded(path).map_err(|error| DecodeError::ModelUnreadable {
                 path: path.to_path_buf(),
                 reason: error.to_string(),
             })
@@ -43,7 +43,7 @@ impl Model {
     ///
     /// # Errors
     /// [`DecodeError::ModelCard`], [`DecodeError::ModelFormat`], [`DecodeError::ModelHash`],
-    /// [`DecodeError::NotOnnx`], [`DecodeError::ModelNumber`].
+    /// [`DecodeError::NotOnnx`], [`DecodeError::ModelNotFinite`].
     pub fn new(onnx: Vec<u8>, card: &[u8], path: &Path) -> Result<Self, DecodeError> {
         let card_path = path.with_extension("json");
         let card = Card::parse(card, &card_path)?;
@@ -55,14 +55,14 @@ impl Model {
         let graph = graph::read(&onnx)
             .map_err(|reason| DecodeError::NotOnnx { path: path.to_path_buf(), reason })?;
         check_format(graph.format.as_deref().unwrap_or("network"), path)?;
-        if let Some(place) = graph.not_a_number {
-            return Err(DecodeError::ModelNumber { model: card.id().to_string(), place });
+        if let Some(place) = graph.non_finite_weights {
+            return Err(DecodeError::ModelNotFinite { model: card.id().to_string(), place });
         }
-        for (what, of_card, of_graph) in
+        for (property, in_card, in_graph) in
             [("states", card.states, graph.states), ("symbols", card.symbols, graph.symbols)]
         {
-            if of_graph.is_some_and(|count| count != of_card) {
-                let reason = format!("{what} is {of_card}; the network has {of_graph:?}");
+            if in_graph.is_some_and(|count| count != in_card) {
+                let reason = format!("{property} is {in_card}; the network has {in_graph:?}");
                 return Err(DecodeError::ModelCard { path: card_path, reason });
             }
         }
@@ -95,13 +95,13 @@ impl Model {
             Medium::Birefringent => "a birefringent medium",
             Medium::Phase => "a phase medium",
         };
-        for (what, found, expected) in [
+        for (property, found, expected) in [
             ("states", self.card.states, medium.images()),
             ("symbols", self.card.symbols, usize::from(medium.symbols())),
         ] {
             if found != expected {
                 let (model, medium) = (self.id().to_string(), name);
-                return Err(DecodeError::ModelMedium { model, what, found, expected, medium });
+                return Err(DecodeError::ModelMedium { model, property, found, expected, medium });
             }
         }
         Ok(())

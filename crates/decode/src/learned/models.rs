@@ -16,7 +16,7 @@ use crate::{DecodeError, Decoder, SymbolProbabilities};
 /// Readers take a snapshot of the list by one pointer: a decode that runs when a model is replaced
 /// ends with the model it began with.
 #[derive(Debug)]
-pub struct Models(RwLock<Arc<List>>);
+pub struct ModelRegistry(RwLock<Arc<List>>);
 
 /// A snapshot of the models.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ struct List {
     by_name: BTreeMap<String, Arc<Model>>,
 }
 
-impl Models {
+impl ModelRegistry {
     /// Creates a list of one model, the default.
     #[must_use]
     pub fn new(default: Arc<Model>) -> Self {
@@ -36,7 +36,7 @@ impl Models {
 
     /// Adds a model, and returns the one of the same name that it replaces.
     pub fn insert(&self, model: Arc<Model>) -> Option<Arc<Model>> {
-        self.change(|list| list.by_name.insert(model.card().name.clone(), model))
+        self.update(|list| list.by_name.insert(model.card().name.clone(), model))
     }
 
     /// Changes the default.
@@ -44,7 +44,7 @@ impl Models {
     /// # Errors
     /// [`DecodeError::ModelUnknown`] when it is not loaded.
     pub fn set_default(&self, name: &str) -> Result<(), DecodeError> {
-        self.change(|list| {
+        self.update(|list| {
             list.get(name)?;
             name.clone_into(&mut list.default);
             Ok(())
@@ -84,10 +84,10 @@ impl Models {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn change<R>(&self, by: impl FnOnce(&mut List) -> R) -> R {
+    fn update<R>(&self, edit: impl FnOnce(&mut List) -> R) -> R {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut list = List::clone(&current);
-        let result = by(&mut list);
+        let result = edit(&mut list);
         *current = Arc::new(list);
         result
     }
@@ -105,21 +105,21 @@ impl List {
 /// A decoder that follows a name: it picks up replaced models and new defaults from one sector to
 /// the next.
 #[derive(Debug)]
-pub struct Following {
-    models: Arc<Models>,
+pub struct ReloadingDecoder {
+    models: Arc<ModelRegistry>,
     name: Option<String>,
     medium: Medium,
     engine: EngineChoice,
     decoder: Learned,
 }
 
-impl Following {
+impl ReloadingDecoder {
     /// Creates a decoder that follows a name, or the default.
     ///
     /// # Errors
     /// [`DecodeError::ModelUnknown`], and what [`Learned::new`] refuses.
     pub fn new(
-        models: Arc<Models>,
+        models: Arc<ModelRegistry>,
         name: Option<String>,
         medium: Medium,
         engine: EngineChoice,
@@ -129,7 +129,7 @@ impl Following {
     }
 }
 
-impl Decoder for Following {
+impl Decoder for ReloadingDecoder {
     fn name(&self) -> &str {
         self.decoder.name()
     }

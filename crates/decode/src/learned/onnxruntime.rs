@@ -54,7 +54,7 @@ impl OnnxRuntime {
         let cuda = match device {
             Device::Cpu => None,
             Device::Cuda => Some(with_cuda(&environment)?),
-            Device::CudaIfThere => with_cuda(&environment).ok(),
+            Device::CudaIfAvailable => with_cuda(&environment).ok(),
         };
         let is_cuda = cuda.is_some();
         let builder = match cuda {
@@ -63,14 +63,14 @@ impl OnnxRuntime {
         };
         let session = builder
             .and_then(|mut builder| builder.commit_from_memory(model.onnx()))
-            .map_err(|error| refused(&name, &error))?;
+            .map_err(|error| engine_error(&name, &error))?;
         Ok(Self { session, input: Vec::new(), model: name, is_cuda })
     }
 
     fn infer(&mut self, tile: &Tile<'_>) -> ort::Result<Vec<f32>> {
         let [rows, columns] = tile.size();
         let shape = [1, tile.states(), rows, columns];
-        tile.gather(&mut self.input);
+        tile.copy_to(&mut self.input);
         let input = TensorRef::from_array_view((shape, &self.input[..]))?;
         let outputs = self.session.run(ort::inputs![input])?;
         Ok(outputs[0].try_extract_tensor::<f32>()?.1.to_vec())
@@ -83,11 +83,11 @@ impl Engine for OnnxRuntime {
     }
 
     fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
-        self.infer(tile).map(Logits::new).map_err(|error| refused(&self.model, &error))
+        self.infer(tile).map(Logits::new).map_err(|error| engine_error(&self.model, &error))
     }
 }
 
-fn refused(model: &str, error: &ort::Error) -> DecodeError {
+fn engine_error(model: &str, error: &ort::Error) -> DecodeError {
     let reason = error.message().to_owned();
     DecodeError::Engine { engine: NAME, model: model.to_owned(), reason }
 }

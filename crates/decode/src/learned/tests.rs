@@ -9,9 +9,11 @@ use fulgurite_glass::numeric::Plane;
 use serde_json::{Value, json};
 
 use super::onnx::File;
-use super::{Device, Engine, EngineChoice, Following, Learned, Logits, Model, Models, Tile};
-use crate::front::Seen;
-use crate::tests::{Known, errors, known, scores, sector, shape};
+use super::{
+    Device, Engine, EngineChoice, Learned, Logits, Model, ModelRegistry, ReloadingDecoder, Tile,
+};
+use crate::front::RegisteredImages;
+use crate::tests::{LabeledSector, errors, known, scores, sector, shape};
 use crate::{DecodeError, Decoder, LinearFit, Scores, registered, standard_model};
 
 const ONNX: &[u8] = include_bytes!("../../tests/models/tiny.onnx");
@@ -27,7 +29,7 @@ fn open(onnx: &[u8], card: &Value) -> Result<Model, DecodeError> {
 }
 
 /// Returns the card with these keys changed.
-fn with(changes: Value) -> Value {
+fn card_with(changes: Value) -> Value {
     let mut card = card();
     card.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     card
@@ -35,7 +37,7 @@ fn with(changes: Value) -> Value {
 
 /// Returns a card for other bytes.
 fn of(onnx: &[u8]) -> Value {
-    with(json!({ "blake3": blake3::hash(onnx).to_hex().to_string() }))
+    card_with(json!({ "blake3": blake3::hash(onnx).to_hex().to_string() }))
 }
 
 fn tiny() -> Arc<Model> {
@@ -108,7 +110,7 @@ impl Engine for Middle {
 
     fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
         let mut images = Vec::new();
-        tile.gather(&mut images);
+        tile.copy_to(&mut images);
         let [rows, columns] = tile.size().map(|side| side / 3);
         assert_eq!(images.len(), 4 * 9 * rows * columns);
         self.sizes.push([rows, columns]);
@@ -137,7 +139,7 @@ fn logarithms(
 ) -> Result<Vec<f32>, DecodeError> {
     decoder
         .network
-        .probabilities::<8>(Seen::Planes(planes), side)
+        .probabilities::<8>(RegisteredImages::Planes(planes), side)
         .map(|found| found.logarithms().to_vec())
 }
 
@@ -152,10 +154,10 @@ fn tiles_are_cut_and_put_together() {
         .map(|(row, column)| planes[0].row(row)[column])
         .collect();
     for (block, margin) in [(4, 4), (8, 4), (16, 3)] {
-        let card = with(json!({ "block": block, "margin": margin, "temperature": 1.0 }));
+        let card = card_with(json!({ "block": block, "margin": margin, "temperature": 1.0 }));
         let model = Arc::new(open(ONNX, &card).unwrap());
         for side_max in [1, 24, 32, 64, 512] {
-            let mut decoder = middle(&model, |_| {}).tiles_of(side_max);
+            let mut decoder = middle(&model, |_| {}).with_tile_side_max(side_max);
             let found = logarithms(&mut decoder, &planes, side).unwrap();
             // All logits but the second are zero.
             let found: Vec<f32> = found.chunks_exact(8).map(|voxel| voxel[1] - voxel[0]).collect();
@@ -172,18 +174,18 @@ fn tiles_decode_as_the_whole_does() {
     let planes = planes(side, 2);
     let model = tiny();
     let decoder = || Learned::new(&model, Medium::Birefringent, &EngineChoice::default()).unwrap();
-    let whole = logarithms(&mut decoder().tiles_of(96), &planes, side).unwrap();
-    let tiled = logarithms(&mut decoder().tiles_of(64), &planes, side).unwrap();
+    let whole = logarithms(&mut decoder().with_tile_side_max(96), &planes, side).unwrap();
+    let tiled = logarithms(&mut decoder().with_tile_side_max(64), &planes, side).unwrap();
     // The receptive field: convolutions of 2 + 4 + 8 voxels, twice except for the last, and halves.
-    let sight = 28;
-    let greatest = whole.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+    let receptive_field = 28;
+    let greatest = whole.iter().fold(0.0f32, |max, value| max.max(value.abs()));
     let (mut all, mut near) = (0.0f64, 0.0f32);
     for (voxel, (a, b)) in whole.chunks_exact(8).zip(tiled.chunks_exact(8)).enumerate() {
         let apart = difference(a, b);
         all += f64::from(apart);
         // Tiles of 52 end at 44 and 52; voxels from 52 - sight on have the first tile's end in
         // their field.
-        let is_inside = |at: usize| !(52 - sight..44 + sight).contains(&at);
+        let is_inside = |at: usize| !(52 - receptive_field..44 + receptive_field).contains(&at);
         if is_inside(voxel / 96) && is_inside(voxel % 96) {
             near = near.max(apart);
         }
@@ -198,12 +200,13 @@ fn tiles_decode_as_the_whole_does() {
 #[test]
 fn engines_agree() {
     let model = tiny();
-    let Some(mut theirs) = onnx_runtime(&model) else { return };
-    let mut ours = Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn).unwrap();
-    assert_eq!((ours.engine(), theirs.engine()), ("tract", "onnxruntime"));
+    let Some(mut reference) = onnx_runtime(&model) else { return };
+    let mut builtin = Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn).unwrap();
+    assert_eq!((builtin.engine(), reference.engine()), ("tract", "onnxruntime"));
     for (side, number) in [(shape(64), 3), (SectorShape::new(200, 36).unwrap(), 4)] {
         let planes = planes(side, number);
-        let [a, b] = [&mut ours, &mut theirs].map(|of| logarithms(of, &planes, side).unwrap());
+        let [a, b] =
+            [&mut builtin, &mut reference].map(|of| logarithms(of, &planes, side).unwrap());
         assert!(difference(&a, &b) < 1e-4, "{}", difference(&a, &b));
     }
 }
@@ -230,12 +233,12 @@ fn models_are_exchanged_while_decoders_run() {
     let side = shape(32);
     let (images, _) = sector(&channel, side, 6);
     let tiny = small(&json!({ "name": "tiny", "version": "1", "temperature": 1.0 }));
-    let models = Arc::new(Models::new(tiny));
+    let models = Arc::new(ModelRegistry::new(tiny));
     let other = small(&json!({ "name": "other", "temperature": 2.0 }));
     assert!(models.insert(other).is_none());
     let follow = |name: Option<&str>| {
         let (models, name) = (Arc::clone(&models), name.map(str::to_owned));
-        Following::new(models, name, channel.medium, EngineChoice::default())
+        ReloadingDecoder::new(models, name, channel.medium, EngineChoice::default())
     };
     let (mut default, mut other) = (follow(None).unwrap(), follow(Some("other")).unwrap());
     let first = default.decode(&images, side).unwrap();
@@ -289,20 +292,29 @@ fn cards_that_are_none_are_refused() {
     for (card, reason) in [
         (b"no json".to_vec(), "expected ident at line 1 column 2"),
         (b"{}".to_vec(), "it has no format"),
-        (with(json!({ "teperature": 1 })).to_string().into_bytes(), "unknown field `teperature`"),
-        (with(json!({ "block": 0 })).to_string().into_bytes(), "block is 0; it may be 1 to 64"),
-        (with(json!({ "states": 3 })).to_string().into_bytes(), "states is 3; it may be 1 or 4"),
-        (with(json!({ "temperature": 0 })).to_string().into_bytes(), "temperature is 0; it"),
         (
-            with(json!({ "pixels_per_pitch": 5 })).to_string().into_bytes(),
+            card_with(json!({ "teperature": 1 })).to_string().into_bytes(),
+            "unknown field `teperature`",
+        ),
+        (
+            card_with(json!({ "block": 0 })).to_string().into_bytes(),
+            "block is 0; it may be 1 to 64",
+        ),
+        (
+            card_with(json!({ "states": 3 })).to_string().into_bytes(),
+            "states is 3; it may be 1 or 4",
+        ),
+        (card_with(json!({ "temperature": 0 })).to_string().into_bytes(), "temperature is 0; it"),
+        (
+            card_with(json!({ "pixels_per_pitch": 5 })).to_string().into_bytes(),
             "pixels_per_pitch is 5; it may be 3 or 4",
         ),
         (
-            with(json!({ "symbols": 4 })).to_string().into_bytes(),
+            card_with(json!({ "symbols": 4 })).to_string().into_bytes(),
             "symbols is 4; the network has Some(8)",
         ),
         (
-            with(json!({ "states": 1 })).to_string().into_bytes(),
+            card_with(json!({ "states": 1 })).to_string().into_bytes(),
             "states is 1; the network has Some(4)",
         ),
     ] {
@@ -316,7 +328,7 @@ fn cards_that_are_none_are_refused() {
 fn models_of_another_front_end_are_refused() {
     let old = "fulgurite voxel decoder 1";
     assert_eq!(
-        message(open(ONNX, &with(json!({ "format": old })))),
+        message(open(ONNX, &card_with(json!({ "format": old })))),
         "models/tiny.json is a \"fulgurite voxel decoder 1\"; this is made for a \"fulgurite voxel \
          decoder 2\": export the model again"
     );
@@ -372,7 +384,7 @@ fn weights_that_are_no_numbers_are_refused() {
         let mut bytes = ONNX.to_vec();
         bytes[at.unwrap() + 8..][..4].copy_from_slice(&bad.to_le_bytes());
         let error = open(&bytes, &of(&bytes)).unwrap_err();
-        let DecodeError::ModelNumber { place, .. } = &error else { panic!("{error}") };
+        let DecodeError::ModelNotFinite { place, .. } = &error else { panic!("{error}") };
         assert_eq!(*place, format!("the weights {:?}", weights.name));
     }
 }
@@ -447,7 +459,7 @@ fn a_gpu_is_used_only_when_asked_for() {
         Err(error) => {
             assert!(matches!(error, DecodeError::EngineMissing { .. }), "{error}");
             let planes = planes(shape(32), 9);
-            let mut decoder = start(Device::CudaIfThere).unwrap();
+            let mut decoder = start(Device::CudaIfAvailable).unwrap();
             assert_eq!(decoder.engine(), "onnxruntime");
             assert!(logarithms(&mut decoder, &planes, shape(32)).is_ok());
         }
@@ -460,7 +472,7 @@ fn a_gpu_is_used_only_when_asked_for() {
 fn the_shipped_network_beats_the_linear_decoder() {
     let channel = Channel::preset("nominal").unwrap();
     let side = shape(96);
-    let sectors = |seeds: std::ops::Range<u64>| -> Vec<Known> {
+    let sectors = |seeds: std::ops::Range<u64>| -> Vec<LabeledSector> {
         seeds.map(|number| sector(&channel, side, number)).collect()
     };
     let (train, test) = (sectors(0..16), sectors(1000..1008));
@@ -478,9 +490,9 @@ fn the_shipped_network_beats_the_linear_decoder() {
     assert!(found[1] > found[0] && found[1] > 2.9, "{found:?}");
 
     // The other engine reads the same, and nearly the same with the float32 network.
-    let Some(mut theirs) = onnx_runtime(&model) else { return };
-    let by_theirs = information(&scores(&channel, &mut theirs, &test));
-    assert!((by_theirs - found[1]).abs() < 0.01, "{by_theirs} and {found:?}");
+    let Some(mut reference) = onnx_runtime(&model) else { return };
+    let by_reference = information(&scores(&channel, &mut reference, &test));
+    assert!((by_reference - found[1]).abs() < 0.01, "{by_reference} and {found:?}");
     let mut full = onnx_runtime(&shipped(FLOAT)).unwrap();
     let by_full = information(&scores(&channel, &mut full, &test));
     assert!((by_full - found[1]).abs() < 0.01, "{by_full} and {found:?}");
@@ -493,7 +505,8 @@ fn the_shipped_network_beats_the_linear_decoder() {
 fn tract_reads_with_the_network_in_full() {
     let channel = Channel::preset("nominal").unwrap();
     let side = shape(96);
-    let test: Vec<Known> = (1000..1008).map(|number| sector(&channel, side, number)).collect();
+    let test: Vec<LabeledSector> =
+        (1000..1008).map(|number| sector(&channel, side, number)).collect();
     let (model, small) = (shipped(FLOAT), shipped(INT8));
     let decoder = |model| Learned::new(model, channel.medium, &EngineChoice::BuiltIn).unwrap();
     let (mut full, mut small) = (decoder(&model), decoder(&small));
@@ -501,9 +514,9 @@ fn tract_reads_with_the_network_in_full() {
     let found = [&mut full, &mut small]
         .map(|of| scores(&channel, of, &test).mean(|score| score.information).0);
     assert!(found[0] > 2.9 && (found[0] - found[1]).abs() < 0.01, "{found:?}");
-    let Some(mut theirs) = onnx_runtime(&model) else { return };
+    let Some(mut reference) = onnx_runtime(&model) else { return };
     let planes = registered(&test[0].0, side, channel.medium, 3).unwrap();
-    let [a, b] = [&mut full, &mut theirs].map(|of| logarithms(of, &planes, side).unwrap());
+    let [a, b] = [&mut full, &mut reference].map(|of| logarithms(of, &planes, side).unwrap());
     assert!(difference(&a, &b) < 1e-3, "{}", difference(&a, &b));
 }
 
@@ -528,18 +541,19 @@ fn networks_of_float32_are_for_another_engine() {
 #[test]
 fn integers_are_those_of_onnx_runtime() {
     let model = shipped(INT8);
-    let mut ours = Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn).unwrap();
-    assert_eq!(ours.engine(), "integer");
-    let Some(mut theirs) = onnx_runtime(&model) else { return };
+    let mut builtin = Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn).unwrap();
+    assert_eq!(builtin.engine(), "integer");
+    let Some(mut reference) = onnx_runtime(&model) else { return };
     for (side, number) in [(shape(96), 11), (SectorShape::new(200, 36).unwrap(), 12)] {
         let planes = planes(side, number);
-        let [a, b] = [&mut ours, &mut theirs].map(|of| logarithms(of, &planes, side).unwrap());
+        let [a, b] =
+            [&mut builtin, &mut reference].map(|of| logarithms(of, &planes, side).unwrap());
         // A quantization step of the logits, and the differences in such steps.
         let unit = 0.381 / model.card().temperature;
         let apart: Vec<f32> = a.iter().zip(&b).map(|(a, b)| (a - b).abs() / unit).collect();
         let alike = apart.iter().filter(|apart| **apart < 0.5).count() as f64 / apart.len() as f64;
-        let most = apart.iter().fold(0.0f32, |most, one| most.max(*one));
-        assert!(alike > 0.7 && most < 6.0, "{alike} are alike; the most is {most} steps");
+        let max = apart.iter().fold(0.0f32, |max, one| max.max(*one));
+        assert!(alike > 0.7 && max < 6.0, "{alike} are alike; the most is {max} steps");
     }
 }
 
@@ -567,8 +581,9 @@ fn bytes_are_read_as_planes() {
     let (images, _) = sector(&channel, side, 3);
     for tile in [384, 44] {
         let engine = || EngineChoice::BuiltIn.start(&model).unwrap();
-        let decoder =
-            |engine| Learned::with_engine(&model, channel.medium, engine).unwrap().tiles_of(tile);
+        let decoder = |engine| {
+            Learned::with_engine(&model, channel.medium, engine).unwrap().with_tile_side_max(tile)
+        };
         let by_bytes = decoder(engine()).decode(&images, side).unwrap();
         let by_planes = decoder(Box::new(ByPlanes(engine()))).decode(&images, side).unwrap();
         let differ = (0..side.voxels())

@@ -4,13 +4,13 @@ use fulgurite_glass::numeric::Plane;
 
 use crate::Range;
 use crate::flat::STATES;
-use crate::front::Seen;
+use crate::front::RegisteredImages;
 
 /// A part of registered images. Beyond the sector it is zero, like the network's own padding in
 /// training.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile<'a> {
-    images: Seen<'a>,
+    images: RegisteredImages<'a>,
     from: [usize; 2],
     size: [usize; 2],
 }
@@ -19,20 +19,24 @@ impl<'a> Tile<'a> {
     /// Creates a tile of `size` pixels of all images, starting at the pixel `from`.
     #[must_use]
     pub const fn new(planes: &'a [Plane], from: [usize; 2], size: [usize; 2]) -> Self {
-        Self { images: Seen::Planes(planes), from, size }
+        Self { images: RegisteredImages::Planes(planes), from, size }
     }
 
     /// Creates a tile from a decoder's images.
-    pub(super) const fn of(seen: Seen<'a>, from: [usize; 2], size: [usize; 2]) -> Self {
-        Self { images: seen, from, size }
+    pub(super) const fn from_images(
+        input: RegisteredImages<'a>,
+        from: [usize; 2],
+        size: [usize; 2],
+    ) -> Self {
+        Self { images: input, from, size }
     }
 
     /// Number of images.
     #[must_use]
     pub const fn states(&self) -> usize {
         match self.images {
-            Seen::Planes(planes) => planes.len(),
-            Seen::Bytes { states, .. } => states,
+            RegisteredImages::Planes(planes) => planes.len(),
+            RegisteredImages::Bytes { states, .. } => states,
         }
     }
 
@@ -45,49 +49,49 @@ impl<'a> Tile<'a> {
     /// Returns the part of a row that lies within the images, as interleaved bytes, if the images
     /// are stored as bytes of this range.
     pub(super) fn bytes(&self, row: usize, as_range: Range) -> Option<&'a [[u8; STATES]]> {
-        let Seen::Bytes { pixels, range, .. } = self.images else { return None };
+        let RegisteredImages::Bytes { pixels, range, .. } = self.images else { return None };
         let ([top, left], [_, columns]) = (self.from, self.size);
         let line = pixels.values.get((top + row) * pixels.columns..).unwrap_or_default();
         let line = line.get(left..pixels.columns).unwrap_or_default();
         (range == as_range).then_some(&line[..columns.min(line.len())])
     }
 
-    /// Returns a row of an image, using the buffer `made` if the row is not stored in this form.
+    /// Returns a row of an image, using the buffer `buffer` if the row is not stored in this form.
     #[must_use]
-    pub fn row<'b>(&self, state: usize, row: usize, made: &'b mut Vec<f32>) -> &'b [f32]
+    pub fn row<'b>(&self, state: usize, row: usize, buffer: &'b mut Vec<f32>) -> &'b [f32]
     where
         'a: 'b,
     {
         let ([top, left], [_, columns]) = (self.from, self.size);
         match self.images {
-            Seen::Planes(planes) => {
+            RegisteredImages::Planes(planes) => {
                 let plane = &planes[state];
-                let there = if top + row < plane.rows { plane.row(top + row) } else { &[] };
-                let there = there.get(left..).unwrap_or_default();
-                if let Some(whole) = there.get(..columns) {
+                let available = if top + row < plane.rows { plane.row(top + row) } else { &[] };
+                let available = available.get(left..).unwrap_or_default();
+                if let Some(whole) = available.get(..columns) {
                     return whole;
                 }
-                made.clear();
-                made.extend_from_slice(there);
+                buffer.clear();
+                buffer.extend_from_slice(available);
             }
-            Seen::Bytes { range, .. } => {
+            RegisteredImages::Bytes { range, .. } => {
                 let pixels = self.bytes(row, range).unwrap_or_default();
                 let zero = f32::from(range.zero);
-                made.clear();
-                made.extend(pixels.iter().map(|p| (f32::from(p[state]) - zero) * range.scale));
+                buffer.clear();
+                buffer.extend(pixels.iter().map(|p| (f32::from(p[state]) - zero) * range.scale));
             }
         }
-        made.resize(columns, 0.0);
-        made
+        buffer.resize(columns, 0.0);
+        buffer
     }
 
     /// Copies the whole tile, image by image and row by row.
-    pub fn gather(&self, out: &mut Vec<f32>) {
-        let mut made = Vec::new();
+    pub fn copy_to(&self, out: &mut Vec<f32>) {
+        let mut buffer = Vec::new();
         out.clear();
         for state in 0..self.states() {
             for row in 0..self.size[0] {
-                out.extend_from_slice(self.row(state, row, &mut made));
+                out.extend_from_slice(self.row(state, row, &mut buffer));
             }
         }
     }

@@ -56,12 +56,12 @@ impl Plans {
 
 /// tract with a model.
 #[derive(Debug)]
-pub(crate) struct Tract {
+pub(crate) struct TractEngine {
     model: Arc<Model>,
     input: Vec<f32>,
 }
 
-impl Tract {
+impl TractEngine {
     pub(crate) const fn new(model: Arc<Model>) -> Self {
         Self { model, input: Vec::new() }
     }
@@ -70,14 +70,14 @@ impl Tract {
         let [rows, columns] = tile.size();
         let shape = [1, tile.states(), rows, columns];
         let plan = self.model.plans().get(&self.model, shape)?;
-        tile.gather(&mut self.input);
+        tile.copy_to(&mut self.input);
         let input = Tensor::from_shape(&shape, &self.input)?;
         let logits = plan.run(tvec!(input.into()))?;
         Ok(logits[0].try_as_plain_ram()?.as_slice::<f32>()?.to_vec())
     }
 }
 
-impl Engine for Tract {
+impl Engine for TractEngine {
     fn name(&self) -> &'static str {
         NAME
     }

@@ -3,13 +3,13 @@
 //! For each component and fraction, the step of the taps is their maximum over 127. The rounding
 //! error is some thousandth of an estimate's own scatter (docs/design/0007).
 
-use fulgurite_glass::numeric::vectorized;
+use fulgurite_glass::numeric::dispatch_simd;
 
-use super::{FRACTIONS, Taps, WIDE, WINDOW, fraction_weights};
+use super::{FRACTIONS, Taps, WIDE_WINDOW, WINDOW, fraction_weights};
 use crate::flat::{MEAN, STATES, STEPS};
 
 /// Bytes in a row of a wide window.
-pub(super) const LINE: usize = WIDE * STATES;
+pub(super) const LINE: usize = WIDE_WINDOW * STATES;
 
 /// Taps in a row of a wide window, pixel by pixel.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(super) const LINE: usize = WIDE * STATES;
 pub(super) struct Line(pub(super) [i8; LINE]);
 
 /// Taps for one fraction: row by row, first component, second component.
-pub(super) type Window = [[Line; 2]; WIDE];
+pub(super) type Window = [[Line; 2]; WIDE_WINDOW];
 
 /// All taps.
 #[derive(Clone, Debug)]
@@ -32,14 +32,14 @@ impl Bank {
         let mut windows = Vec::with_capacity(FRACTIONS * FRACTIONS);
         let mut scales = Vec::with_capacity(FRACTIONS * FRACTIONS);
         for fraction in 0..FRACTIONS * FRACTIONS {
-            let mut window = [[Line([0; LINE]); 2]; WIDE];
+            let mut window = [[Line([0; LINE]); 2]; WIDE_WINDOW];
             let mut scale = [[0.0; 2]; 2];
             for part in 0..2 {
-                let exact = moved(taps, part, [fraction / FRACTIONS, fraction % FRACTIONS]);
-                let most = exact.iter().flatten().fold(0.0f32, |most, tap| most.max(tap.abs()));
-                let step = if most > 0.0 { most / f32::from(i8::MAX) } else { 1.0 };
+                let exact = shift_taps(taps, part, [fraction / FRACTIONS, fraction % FRACTIONS]);
+                let max = exact.iter().flatten().fold(0.0f32, |max, tap| max.max(tap.abs()));
+                let step = if max > 0.0 { max / f32::from(i8::MAX) } else { 1.0 };
                 let mut sum = 0;
-                for (y, x, tap) in rounded(exact, step) {
+                for (y, x, tap) in quantize_taps(exact, step) {
                     window[y][part].0[x] = tap;
                     sum += i32::from(tap);
                 }
@@ -63,7 +63,7 @@ impl Bank {
     /// Scales sums of products to estimates.
     pub(super) fn estimates(&self, fraction: usize, sums: &[[i32; 2]], out: &mut [[f32; 2]]) {
         let [first, second] = self.scales[fraction];
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || {
                 for (out, [a, b]) in out.iter_mut().zip(sums) {
@@ -79,18 +79,21 @@ impl Bank {
 /// Quantizes taps; yields row, byte in the row, and tap. Rounding errors are diffused to the taps
 /// to the right and below of the same image (Floyd and Steinberg): light is blurred, so errors that
 /// alternate from pixel to pixel nearly cancel.
-fn rounded(mut taps: [[f32; LINE]; WIDE], step: f32) -> impl Iterator<Item = (usize, usize, i8)> {
+fn quantize_taps(
+    mut taps: [[f32; LINE]; WIDE_WINDOW],
+    step: f32,
+) -> impl Iterator<Item = (usize, usize, i8)> {
     /// Rows down, pixels to the right, and share of the error.
     const SHARES: [(usize, isize, f32); 4] =
         [(0, 1, 7.0 / 16.0), (1, -1, 3.0 / 16.0), (1, 0, 5.0 / 16.0), (1, 1, 1.0 / 16.0)];
-    (0..WIDE).flat_map(|y| (0..LINE).map(move |x| (y, x))).map(move |(y, x)| {
-        let most = f32::from(i8::MAX);
-        let steps = (taps[y][x] / step).round().clamp(-most, most);
+    (0..WIDE_WINDOW).flat_map(|y| (0..LINE).map(move |x| (y, x))).map(move |(y, x)| {
+        let max = f32::from(i8::MAX);
+        let steps = (taps[y][x] / step).round().clamp(-max, max);
         let rest = taps[y][x] - steps * step;
         for (down, right, share) in SHARES {
             let to = x.checked_add_signed(right * STATES.cast_signed());
             if let Some(to) = to.filter(|to| *to < LINE)
-                && y + down < WIDE
+                && y + down < WIDE_WINDOW
             {
                 taps[y + down][to] += share * rest;
             }
@@ -102,9 +105,9 @@ fn rounded(mut taps: [[f32; LINE]; WIDE], step: f32) -> impl Iterator<Item = (us
 }
 
 /// Shifts the taps of a component down and to the right by fractions of a pixel.
-fn moved(taps: &Taps, part: usize, [down, right]: [usize; 2]) -> [[f32; LINE]; WIDE] {
+fn shift_taps(taps: &Taps, part: usize, [down, right]: [usize; 2]) -> [[f32; LINE]; WIDE_WINDOW] {
     let (vertical, horizontal) = (fraction_weights(down), fraction_weights(right));
-    let mut out = [[0.0; LINE]; WIDE];
+    let mut out = [[0.0; LINE]; WIDE_WINDOW];
     let count = taps.images * WINDOW * WINDOW;
     for (i, weight) in taps.weights[part].iter().enumerate().take(count) {
         let (image, y, x) = (i / (WINDOW * WINDOW), i / WINDOW % WINDOW, i % WINDOW);
@@ -123,8 +126,8 @@ mod tests {
 
     use fulgurite_units::Seed;
 
-    use super::{Bank, FRACTIONS, LINE, Taps, WIDE, moved};
-    use crate::flat::flat_of;
+    use super::{Bank, FRACTIONS, LINE, Taps, WIDE_WINDOW, shift_taps};
+    use crate::flat::byte_to_flat;
     use crate::linear::kernel::{Kernel, Windows};
     use crate::standard_linear;
 
@@ -138,12 +141,12 @@ mod tests {
         let mut stream = Seed::new(3).stream();
         let mut squares = 0.0;
         for fraction in 0..FRACTIONS * FRACTIONS {
-            let mut bytes = vec![[0u8; 4]; WIDE * WIDE];
+            let mut bytes = vec![[0u8; 4]; WIDE_WINDOW * WIDE_WINDOW];
             for state in 0..4 {
                 let mut rough = vec![0.0; 20 * 20];
                 rough.fill_with(|| stream.unit());
                 for (at, pixel) in bytes.iter_mut().enumerate() {
-                    let (row, column) = (at / WIDE, at % WIDE);
+                    let (row, column) = (at / WIDE_WINDOW, at % WIDE_WINDOW);
                     let near = (0..25).map(|k| rough[(row + k / 5) * 20 + column + k % 5]);
                     #[expect(
                         clippy::cast_possible_truncation,
@@ -154,15 +157,15 @@ mod tests {
                     pixel[state] = byte;
                 }
             }
-            let windows = Windows { pixels: &bytes, row: WIDE, step: 3 };
+            let windows = Windows { pixels: &bytes, row: WIDE_WINDOW, step: 3 };
             let (mut sums, mut found) = ([[0; 2]], [[0.0; 2]]);
             Kernel::current().run(windows, bank.taps(fraction), &mut sums);
             bank.estimates(fraction, &sums, &mut found);
             for (part, found) in found[0].iter().enumerate() {
-                let exact = moved(taps, part, [fraction / FRACTIONS, fraction % FRACTIONS]);
-                let products = (0..WIDE * LINE).map(|at| {
+                let exact = shift_taps(taps, part, [fraction / FRACTIONS, fraction % FRACTIONS]);
+                let products = (0..WIDE_WINDOW * LINE).map(|at| {
                     let (row, byte) = (at / LINE, at % LINE);
-                    exact[row][byte] * flat_of(bytes.as_flattened()[at])
+                    exact[row][byte] * byte_to_flat(bytes.as_flattened()[at])
                 });
                 let constant = taps.weights[part].last().unwrap();
                 let off = f64::from(products.sum::<f32>() + constant - found);

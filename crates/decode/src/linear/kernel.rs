@@ -7,7 +7,7 @@ mod avx512;
 
 use fulgurite_codes::Isa;
 
-use super::WIDE;
+use super::WIDE_WINDOW;
 use super::bank::Window;
 use crate::flat::STATES;
 
@@ -23,8 +23,9 @@ pub(super) struct Windows<'a> {
 
 impl Windows<'_> {
     /// Returns whether `count` windows lie within the pixels.
-    fn are_there(&self, count: usize) -> bool {
-        count.saturating_sub(1) * self.step + (WIDE - 1) * self.row + WIDE <= self.pixels.len()
+    fn is_in_bounds(&self, count: usize) -> bool {
+        count.saturating_sub(1) * self.step + (WIDE_WINDOW - 1) * self.row + WIDE_WINDOW
+            <= self.pixels.len()
     }
 }
 
@@ -36,7 +37,7 @@ pub(super) struct Kernel {
     run: fn(Windows<'_>, &Window, &mut [[i32; 2]]),
 }
 
-static SCALAR: Kernel = Kernel { name: "scalar", run: plain };
+static SCALAR: Kernel = Kernel { name: "scalar", run: run_scalar };
 
 impl Kernel {
     /// Returns the best kernel for this processor.
@@ -64,16 +65,17 @@ impl Kernel {
     /// # Panics
     /// When windows extend beyond the pixels.
     pub(super) fn run(&self, windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
-        assert!(windows.are_there(sums.len()), "windows within the images");
+        assert!(windows.is_in_bounds(sums.len()), "windows within the images");
         (self.run)(windows, taps, sums);
     }
 }
 
-fn plain(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
+fn run_scalar(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
     for (number, sums) in sums.iter_mut().enumerate() {
         *sums = [0; 2];
         for (row, lines) in taps.iter().enumerate() {
-            let pixels = &windows.pixels[number * windows.step + row * windows.row..][..WIDE];
+            let pixels =
+                &windows.pixels[number * windows.step + row * windows.row..][..WIDE_WINDOW];
             for (sum, line) in sums.iter_mut().zip(lines) {
                 let pairs = pixels.as_flattened().iter().zip(&line.0);
                 *sum += pairs.map(|(pixel, tap)| i32::from(*pixel) * i32::from(*tap)).sum::<i32>();
@@ -89,7 +91,7 @@ mod tests {
     use fulgurite_codes::Isa;
     use fulgurite_units::Seed;
 
-    use super::super::WIDE;
+    use super::super::WIDE_WINDOW;
     use super::super::bank::{LINE, Line};
     use super::{Kernel, Windows};
 
@@ -105,9 +107,9 @@ mod tests {
             .into_iter()
             .chain((9..40).map(|count| (count, 3 + count % 2, count % 5 == 0)))
         {
-            let row = WIDE + count * step + 5;
-            let mut bytes = drawn((row * (WIDE - 1) + (count - 1) * step + WIDE) * 4);
-            let mut taps = [[Line([0; LINE]); 2]; WIDE];
+            let row = WIDE_WINDOW + count * step + 5;
+            let mut bytes = drawn((row * (WIDE_WINDOW - 1) + (count - 1) * step + WIDE_WINDOW) * 4);
+            let mut taps = [[Line([0; LINE]); 2]; WIDE_WINDOW];
             for tap in taps.as_flattened_mut().iter_mut().flat_map(|line| &mut line.0) {
                 *tap = drawn(1)[0].cast_signed();
             }
@@ -121,7 +123,7 @@ mod tests {
             let expected: Vec<[i64; 2]> = (0..count)
                 .map(|number| {
                     [0, 1].map(|part| {
-                        let products = (0..WIDE * LINE).map(|at| {
+                        let products = (0..WIDE_WINDOW * LINE).map(|at| {
                             let (y, x) = (at / LINE, at % LINE);
                             let pixel = bytes[(number * step + y * row) * 4 + x];
                             i64::from(pixel) * i64::from(taps[y][part].0[x])

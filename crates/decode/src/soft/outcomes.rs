@@ -9,19 +9,19 @@
 use std::sync::Arc;
 
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_glass::{SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 use serde::{Deserialize, Serialize};
 
 use super::{SoftChannel, SoftStatistics};
-use crate::voxels::{margin, place_seeds};
+use crate::voxels::{margin, sector_seeds};
 use crate::{DecodeError, SectorFrame};
 
 /// Sectors drawn for each bin.
-const DRAWN: u32 = 512;
+const SECTORS_PER_BIN: u32 = 512;
 
 /// Margins kept per bin, at evenly spaced ranks.
-const KEPT: usize = 64;
+const MARGINS_PER_BIN: usize = 64;
 
 /// The outcomes of the sectors of one bin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub(super) struct Outcomes {
 
 impl Outcomes {
     /// Returns whether a bin's outcomes are complete, as [`measure`] computes them.
-    pub(super) fn are_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         (0.0..=1.0).contains(&self.lost) && (self.lost >= 1.0 || !self.margins.is_empty())
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn measure(
     let channel = SoftChannel::new(statistics)?;
     let mut frame = SectorFrame::new(statistics.medium, rate, sector_bytes)?;
     let seed = Seed::new(statistics.seed).child(b"sector outcomes");
-    let place = SectorsAt {
+    let place = SectorExtent {
         platter: PlatterId::from_bytes([0; 16]),
         track: TrackIndex::new(0),
         first: LayerIndex::new(0),
@@ -58,29 +58,29 @@ pub(super) fn measure(
     let mut bytes = vec![0; sector_bytes];
     let mut soft = Vec::new();
     let mut below = 0.0;
-    let mut of_bin = |until: f64| {
+    let mut measure_bin = |until: f64| {
         let quality = f64::midpoint(below, until);
         below = until;
         let mut margins = Vec::new();
-        for number in 0..DRAWN {
+        for number in 0..SECTORS_PER_BIN {
             let seed = seed.child(&until.to_le_bytes()).child(&number.to_le_bytes());
             seed.child(b"bytes").stream().fill(&mut bytes);
             let symbols = frame.coded_symbols(&bytes, place.number(0))?;
             channel.draw(quality, symbols, &seed, &mut soft);
-            let (report, read) = frame.bytes_of_soft(&soft, place.number(0))?;
+            let (report, read) = frame.decode_coded_soft_bits(&soft, place.number(0))?;
             if read.is_some() {
                 margins.push(margin(&report));
             }
         }
         margins.sort_unstable();
         let read = margins.len();
-        let kept = KEPT.min(read);
+        let kept = MARGINS_PER_BIN.min(read);
         let margins = (0..kept).map(|i| margins[(2 * i + 1) * read / (2 * kept)]).collect();
         #[expect(clippy::cast_precision_loss, reason = "hundreds")]
-        let lost = 1.0 - read as f64 / f64::from(DRAWN);
+        let lost = 1.0 - read as f64 / f64::from(SECTORS_PER_BIN);
         Ok(Outcomes { lost, margins })
     };
-    statistics.bins.iter().map(|bin| of_bin(bin.until)).collect()
+    statistics.bins.iter().map(|bin| measure_bin(bin.until)).collect()
 }
 
 /// Reads sectors by drawing their outcomes.
@@ -109,27 +109,33 @@ impl OutcomeReader {
     /// Reads `count` neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does.
     /// `read` identifies this read.
     #[must_use]
-    pub fn read(&self, at: SectorsAt, count: usize, drive: u32, read: u64) -> Vec<SectorReading> {
-        let of_one = |number| {
-            let again = 0..self.reads_max.max(1);
-            let mut readings = again.map(|again| self.sector(at, number, drive, read, again));
+    pub fn read(
+        &self,
+        at: SectorExtent,
+        count: usize,
+        drive: u32,
+        read: u64,
+    ) -> Vec<SectorReading> {
+        let read_one = |number| {
+            let attempt = 0..self.reads_max.max(1);
+            let mut readings = attempt.map(|attempt| self.sector(at, number, drive, read, attempt));
             let found = readings.find(|reading| *reading != SectorReading::Lost);
             found.unwrap_or(SectorReading::Lost)
         };
-        (0..count).map(of_one).collect()
+        (0..count).map(read_one).collect()
     }
 
     /// Reads one sector once.
     #[must_use]
     pub fn sector(
         &self,
-        at: SectorsAt,
+        at: SectorExtent,
         number: usize,
         drive: u32,
         read: u64,
-        again: u8,
+        attempt: u8,
     ) -> SectorReading {
-        let seeds = place_seeds(&self.seed, at, number, drive, read, again);
+        let seeds = sector_seeds(&self.seed, at, number, drive, read, attempt);
         let quality = self.channel.quality(&seeds.drive, &seeds.platter, &seeds.read);
         let outcomes = &self.outcomes[self.channel.bin(quality)];
         let mut stream = seeds.read.child(b"sector outcome").stream();

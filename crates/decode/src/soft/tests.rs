@@ -2,7 +2,7 @@
 //! ones.
 
 use fulgurite_glass::channel::Channel;
-use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_glass::{SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, PlatterId, TrackIndex};
 
 use super::*;
@@ -36,8 +36,8 @@ fn decoded(medium: Medium, symbols: &[u8], rate: f64, seed: u64) -> SymbolProbab
 
 fn drawn_symbols(medium: Medium, count: usize, seed: u64) -> Vec<u8> {
     let mut stream = Seed::new(seed).child(b"symbols").stream();
-    let most = u64::from(medium.symbols());
-    (0..count).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+    let symbol_count = u64::from(medium.symbols());
+    (0..count).map(|_| u8::try_from(stream.below(symbol_count)).unwrap()).collect()
 }
 
 /// Returns statistics of 64 sectors with error rates from 0.1 % to 6.4 %, and their scores.
@@ -58,7 +58,7 @@ fn statistics_in_steps(medium: Medium, shares: Shares, step: f64) -> (SoftStatis
         scores.0.push(score);
     }
     let none = Interval { value: 0.0, low: 0.0, high: 0.0 };
-    let about = About {
+    let about = Provenance {
         preset: "test".to_owned(),
         decoder: "test".to_owned(),
         seed: 1,
@@ -160,7 +160,7 @@ fn outcomes_are_those_of_decoded_sectors() {
     let bytes = vec![0xA5; 1024];
     let (mut lost, mut margins, mut differ) = ([0u32; 2], [0u32; 2], 0);
     let sectors = 1500;
-    let at = |number: u32| SectorsAt {
+    let at = |number: u32| SectorExtent {
         platter: PlatterId::from_bytes(u128::from(number).to_le_bytes()),
         track: TrackIndex::new(0),
         first: LayerIndex::new(0),
@@ -174,9 +174,9 @@ fn outcomes_are_those_of_decoded_sectors() {
             SectorReading::Lost => None,
             SectorReading::Read { margin } => margin,
         };
-        for (which, reading) in [decoded, drawn].into_iter().enumerate() {
-            lost[which] += u32::from(reading.is_none());
-            margins[which] += u32::from(reading.unwrap_or(0));
+        for (source, reading) in [decoded, drawn].into_iter().enumerate() {
+            lost[source] += u32::from(reading.is_none());
+            margins[source] += u32::from(reading.unwrap_or(0));
         }
         differ += u32::from(decoded.is_none() != drawn.is_none());
     }
@@ -184,7 +184,7 @@ fn outcomes_are_those_of_decoded_sectors() {
     assert!((0.2..0.8).contains(&decoded), "{decoded} of the sectors are lost");
     assert!((decoded - drawn).abs() < 0.02, "{decoded} and {drawn} are lost");
     assert!(f64::from(differ) < 0.05 * f64::from(sectors), "{differ} are read by one only");
-    let mean = |which: usize| f64::from(margins[which]) / f64::from(sectors - lost[which]);
+    let mean = |source: usize| f64::from(margins[source]) / f64::from(sectors - lost[source]);
     assert!((mean(0) - mean(1)).abs() < 1.5, "margins {} and {}", mean(0), mean(1));
     // Each retry takes different images.
     let again = OutcomeReader::new(&statistics, seed, 3).unwrap();
@@ -209,7 +209,7 @@ fn damaged_statistics_are_refused() {
     assert!(refused(&text.replace("statistics 2", "statistics 9")).contains("statistics 9"));
     let more = text.replacen("\"unsure_voxels\":", "\"unsure_voxels\":9", 1);
     assert!(refused(&more).contains("not whole"));
-    let few = SoftFit::new(medium).finish(About {
+    let few = SoftFit::new(medium).finish(Provenance {
         preset: String::new(),
         decoder: String::new(),
         seed: 0,

@@ -1,11 +1,11 @@
 //! Computations in bytes, against the same in real numbers.
 
-use fulgurite_codes::symbols::{Demapper, Method};
+use fulgurite_codes::symbols::{DemapMethod, Demapper};
 use fulgurite_glass::channel::{Channel, SectorImages};
 
 use super::{sector, shape};
 use crate::frame::{SOFT_SCALE, alphabet};
-use crate::{Decoder, Flat, Matched, standard_linear};
+use crate::{Decoder, FlatImages, Matched, standard_linear};
 
 /// Flat images are the light over its mean, in the documented steps, and clipped at their ends.
 #[test]
@@ -18,7 +18,7 @@ fn flat_images_are_light_by_its_mean() {
             pixels[at * side + 7] = value;
         }
         let images = SectorImages { count, rows: side, columns: side, bits: 8, pixels };
-        let flat = Flat::new(&images, 3);
+        let flat = FlatImages::new(&images, 3);
         assert!(flat.at(0, [20, 20]).abs() < 1e-6);
         for (at, value) in spots {
             // A single pixel changes the mean by some thousandths.
@@ -48,7 +48,7 @@ fn soft_bits_are_those_of_the_probabilities() {
             let engine = crate::EngineChoice::BuiltIn;
             decoders.push(Box::new(crate::Learned::new(&model, medium, &engine).unwrap()));
         }
-        let demapper = Demapper::new(&alphabet(medium), Method::MaxLog, SOFT_SCALE).unwrap();
+        let demapper = Demapper::new(&alphabet(medium), DemapMethod::MaxLog, SOFT_SCALE).unwrap();
         for decoder in &mut decoders {
             let found = decoder.decode(&images, shape(96)).unwrap();
             let mut expected = vec![0; 96 * 96 * usize::from(medium.bits())];
@@ -71,7 +71,7 @@ fn a_demapper_of_another_alphabet_is_refused() {
     let channel = Channel::preset("nominal").unwrap();
     let (images, _) = sector(&channel, shape(32), 1);
     let phase = Channel::preset("phase").unwrap().medium;
-    let demapper = Demapper::new(&alphabet(phase), Method::MaxLog, SOFT_SCALE).unwrap();
+    let demapper = Demapper::new(&alphabet(phase), DemapMethod::MaxLog, SOFT_SCALE).unwrap();
     let mut linear = standard_linear("nominal").unwrap();
     let refused = linear.soft_bits(&images, shape(32), &demapper, &mut Vec::new()).unwrap_err();
     assert!(refused.to_string().starts_with("soft bits of a sector: "), "{refused}");

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_glass::channel::{Channel, Disc, Dust, Placement, ReadFaults, Scratch, WriteFaults};
-use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_glass::channel::{
+    Channel, Disc, Dust, Orientation, ReadFaults, Scratch, WriteFaults,
+};
+use fulgurite_glass::{SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 
 use crate::{Damage, SectorFrame, SectorOutcome, SymbolProbabilities, VoxelMedium, VoxelReader};
@@ -27,8 +29,8 @@ fn reader(medium: VoxelMedium) -> VoxelReader {
     VoxelReader::new(medium, vec![Box::new(standard_linear("easy").unwrap())]).unwrap()
 }
 
-fn at(platter: u8) -> SectorsAt {
-    SectorsAt {
+fn at(platter: u8) -> SectorExtent {
+    SectorExtent {
         platter: PlatterId::from_bytes([platter; 16]),
         track: TrackIndex::new(TRACK),
         first: LayerIndex::new(0),
@@ -76,13 +78,14 @@ fn frames_bring_bytes_back() {
             let share = frame.coded_voxels() as f64 / symbols.len() as f64;
             assert!(bytes < 7000 || share > 0.85, "{bytes} bytes fill {share} of the sector");
             let found = sure(&symbols, medium.symbols());
-            let (report, payload) = frame.bytes_of(&found, 7).unwrap();
+            let (report, payload) = frame.decode_probabilities(&found, 7).unwrap();
             assert_eq!(payload, Some(&written[..]));
             assert!(report.margin > 0.9);
-            let (_, elsewhere) = frame.bytes_of(&found, 8).unwrap();
+            let (_, elsewhere) = frame.decode_probabilities(&found, 8).unwrap();
             assert_ne!(elsewhere, Some(&written[..]), "a place scrambles as no other");
             let other: Vec<u8> = symbols.iter().map(|own| (own + 1) % medium.symbols()).collect();
-            let (_, payload) = frame.bytes_of(&sure(&other, medium.symbols()), 7).unwrap();
+            let (_, payload) =
+                frame.decode_probabilities(&sure(&other, medium.symbols()), 7).unwrap();
             assert_eq!(payload, None);
         }
     }
@@ -170,10 +173,14 @@ fn damage_loses_sectors_and_never_gives_wrong_bytes() {
         ),
         ("out of focus", read(ReadFaults { defocus_um: 8.0, ..none() }), [false; 3]),
         ("a dead column", read(ReadFaults { dead_columns: vec![60], ..none() }), [true; 3]),
-        ("half a turn", read(ReadFaults { placement: Placement::HalfTurn, ..none() }), [false; 3]),
+        (
+            "half a turn",
+            read(ReadFaults { placement: Orientation::HalfTurn, ..none() }),
+            [false; 3],
+        ),
         (
             "upside down",
-            read(ReadFaults { placement: Placement::UpsideDown, ..none() }),
+            read(ReadFaults { placement: Orientation::UpsideDown, ..none() }),
             [false; 3],
         ),
     ];
@@ -271,7 +278,7 @@ fn the_decoder_that_left_less_goes_first() {
     let linear = Box::new(standard_linear("easy").unwrap());
     let mut reader = VoxelReader::new(dim, vec![Box::new(Blind), linear]).unwrap();
     let bytes = 30_000;
-    let at = SectorsAt { sector_bytes: bytes, ..at(1) };
+    let at = SectorExtent { sector_bytes: bytes, ..at(1) };
     let mut images = vec![0; 6 * bytes];
     Seed::new(9).stream().fill(&mut images);
     let outcomes = reader.read(at, &mut images, 0..6, 0, 1).unwrap();

@@ -64,7 +64,7 @@ impl Lease {
     /// # Errors
     /// When it cannot be created, or the disk is gone.
     pub fn prepare(&self) -> Result<()> {
-        self.hold()?;
+        self.check_active()?;
         make_folder(&self.0.root).map_err(DisksError::io("make", &self.0.root))
     }
 
@@ -190,7 +190,7 @@ impl Lease {
     /// # Errors
     /// When that cannot be determined, or the disk is gone.
     pub fn space(&self) -> Result<Space> {
-        self.hold()?;
+        self.check_active()?;
         let root = &self.0.root;
         let stat = rustix::fs::statvfs(root)
             .map_err(|errno| DisksError::io("ask for the room of", root)(errno.into()))?;
@@ -209,7 +209,7 @@ impl Lease {
 
     /// Returns the path for the operating system, if the disk is active.
     fn path(&self, path: &Path) -> Result<PathBuf> {
-        self.hold()?;
+        self.check_active()?;
         if path.components().all(|part| matches!(part, Component::Normal(_))) {
             return Ok(self.0.root.join(path));
         }
@@ -223,11 +223,11 @@ impl DiskFile {
     /// # Errors
     /// When the file ends before, it cannot be read, or the disk is gone.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         if let Some(paced) = &self.paced {
             paced.read(offset, count(buffer.len()));
             // The disk may be gone after the wait.
-            self.lease.hold()?;
+            self.lease.check_active()?;
         }
         self.file.read_exact_at(buffer, offset).map_err(DisksError::io("read", &self.path))
     }
@@ -241,11 +241,11 @@ impl DiskFile {
         mut parts: [&mut [u8]; N],
         offset: u64,
     ) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         if let Some(paced) = &self.paced {
             paced.read(offset, parts.iter().map(|part| count(part.len())).sum());
             // The disk may be gone after the wait.
-            self.lease.hold()?;
+            self.lease.check_active()?;
         }
         let mut into = parts.each_mut().map(|part| IoSliceMut::new(part));
         let mut have = match rustix::io::preadv(&self.file, &mut into, offset) {
@@ -275,10 +275,10 @@ impl DiskFile {
     /// # Errors
     /// When it cannot be read, or the disk is gone.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         if let Some(paced) = &self.paced {
             paced.read(offset, count(buffer.len()));
-            self.lease.hold()?;
+            self.lease.check_active()?;
         }
         let mut have = 0;
         while have < buffer.len() {
@@ -300,7 +300,7 @@ impl DiskFile {
     /// # Errors
     /// When it cannot be written, or the disk is gone.
     pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         self.file.write_all_at(bytes, offset).map_err(DisksError::io("write", &self.path))
     }
 
@@ -309,7 +309,7 @@ impl DiskFile {
     /// # Errors
     /// When the sync fails, or the disk is gone.
     pub fn sync(&self) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         self.file.sync_all().map_err(DisksError::io("sync", &self.path))
     }
 
@@ -319,7 +319,7 @@ impl DiskFile {
     /// # Errors
     /// When the sync fails, or the disk is gone.
     pub fn sync_data(&self) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         self.file.sync_data().map_err(DisksError::io("sync", &self.path))
     }
 
@@ -328,7 +328,7 @@ impl DiskFile {
     /// # Errors
     /// When that cannot be determined, or the disk is gone.
     pub fn bytes(&self) -> Result<ByteCount> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         let metadata = self.file.metadata().map_err(DisksError::io("look at", &self.path))?;
         Ok(ByteCount::new(metadata.len()))
     }
@@ -338,7 +338,7 @@ impl DiskFile {
     /// # Errors
     /// When that fails, or the disk is gone.
     pub fn set_bytes(&self, bytes: ByteCount) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         self.file.set_len(bytes.get()).map_err(DisksError::io("resize", &self.path))
     }
 
@@ -348,7 +348,7 @@ impl DiskFile {
     /// # Errors
     /// When there is no space, or the disk is gone.
     pub fn reserve(&self, bytes: ByteCount) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         use rustix::io::Errno;
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes.get()) {
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => Ok(()),
@@ -364,10 +364,10 @@ impl DiskFile {
     ///
     /// # Errors
     /// When the disk is gone.
-    pub fn read_in_order(&self) -> Result<()> {
-        self.lease.hold()?;
+    pub fn advise_sequential(&self) -> Result<()> {
+        self.lease.check_active()?;
         if let Some(paced) = &self.paced {
-            paced.read_in_order();
+            paced.advise_sequential();
         }
         rustix::fs::fadvise(&self.file, 0, None, Advice::Sequential)
             .map_err(|errno| DisksError::io("read ahead in", &self.path)(errno.into()))
@@ -378,9 +378,9 @@ impl DiskFile {
     /// # Errors
     /// When the disk is gone.
     pub fn will_need(&self, offset: u64, bytes: u64) -> Result<()> {
-        self.lease.hold()?;
+        self.lease.check_active()?;
         if let Some(paced) = &self.paced {
-            paced.ahead(offset, bytes);
+            paced.prefetch(offset, bytes);
         }
         let bytes = std::num::NonZeroU64::new(bytes);
         rustix::fs::fadvise(&self.file, offset, bytes, Advice::WillNeed)
@@ -392,8 +392,8 @@ impl DiskFile {
     ///
     /// # Errors
     /// When the disk is gone.
-    pub fn forget(&self) -> Result<()> {
-        self.lease.hold()?;
+    pub fn drop_cache(&self) -> Result<()> {
+        self.lease.check_active()?;
         rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed)
             .map_err(|errno| DisksError::io("forget", &self.path)(errno.into()))
     }
@@ -412,7 +412,7 @@ impl Iterator for DiskFolder {
         let found = self.entries.as_mut()?.next()?;
         let entry = self
             .lease
-            .hold()
+            .check_active()
             .and_then(|()| entry(found).map_err(DisksError::io("list", &self.path)));
         if entry.is_err() {
             self.entries = None;

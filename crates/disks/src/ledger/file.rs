@@ -56,12 +56,12 @@ pub struct LedgerFile {
     /// Size at which a new file is begun.
     bytes_max: u64,
     /// Whether a write or a sync of it failed.
-    is_doubtful: bool,
+    has_failed: bool,
 }
 
 /// What was found in an existing file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reloaded {
+pub struct LoadReport {
     /// Spin-up records that were read.
     pub wakes: u64,
     /// Bytes of a torn last line that was dropped.
@@ -76,7 +76,7 @@ impl LedgerFile {
     /// # Errors
     /// When it cannot be read or written, or a line is not valid. Nothing is dropped except a torn
     /// last line.
-    pub fn open(path: &Path) -> Result<(Self, Reloaded)> {
+    pub fn open(path: &Path) -> Result<(Self, LoadReport)> {
         Self::open_up_to(LEDGER_FILE_BYTES, path)
     }
 
@@ -85,37 +85,38 @@ impl LedgerFile {
     ///
     /// # Errors
     /// When it cannot be read or written, or a newer program wrote it.
-    pub fn open_or_set_aside(path: &Path) -> Result<(Self, Reloaded)> {
+    pub fn open_or_quarantine(path: &Path) -> Result<(Self, LoadReport)> {
         let problem = match Self::open(path) {
             Err(DisksError::Ledger { line, problem, .. }) => format!("line {line}: {problem}"),
             opened => return opened,
         };
         let file = open(path, OpenOptions::new().read(true))?;
-        let mut reading = Reading::new(&file, path);
-        reading.what_can_be_read()?;
-        let Reading { ledger, mut reloaded, .. } = reading;
+        let mut reader = LedgerReader::new(&file, path);
+        reader.salvage()?;
+        let LedgerReader { ledger, mut reloaded, .. } = reader;
         reloaded.set_aside = Some((set_aside(path)?, problem));
         Ok((Self::begin(ledger, LEDGER_FILE_BYTES, path)?, reloaded))
     }
 
-    pub(crate) fn open_up_to(bytes_max: u64, path: &Path) -> Result<(Self, Reloaded)> {
+    pub(crate) fn open_up_to(bytes_max: u64, path: &Path) -> Result<(Self, LoadReport)> {
         // A file is written under a temporary name first; one that was never renamed is ignored.
         if !path.try_exists().map_err(DisksError::io("look for", path))? {
-            return Ok((Self::begin(Ledger::new(), bytes_max, path)?, Reloaded::default()));
+            return Ok((Self::begin(Ledger::new(), bytes_max, path)?, LoadReport::default()));
         }
         let file = open(path, OpenOptions::new().read(true).write(true))?;
-        let mut reading = Reading::new(&file, path);
-        reading.whole()?;
-        let Reading { ledger, sound, reloaded, is_older, .. } = reading;
-        let (path_of, is_doubtful) = (path.to_owned(), false);
-        let mut opened = Self { ledger, path: path_of, file, bytes: sound, bytes_max, is_doubtful };
+        let mut reader = LedgerReader::new(&file, path);
+        reader.read_all()?;
+        let LedgerReader { ledger, valid_bytes, reloaded, is_older, .. } = reader;
+        let (path_of, has_failed) = (path.to_owned(), false);
+        let mut opened =
+            Self { ledger, path: path_of, file, bytes: valid_bytes, bytes_max, has_failed };
         if reloaded.torn_bytes > 0 {
-            opened.file.set_len(sound).map_err(DisksError::io("shorten", path))?;
+            opened.file.set_len(valid_bytes).map_err(DisksError::io("shorten", path))?;
             opened.file.sync_all().map_err(DisksError::io("sync", path))?;
         }
-        opened.file.seek(SeekFrom::Start(sound)).map_err(DisksError::io("read", path))?;
+        opened.file.seek(SeekFrom::Start(valid_bytes)).map_err(DisksError::io("read", path))?;
         if is_older {
-            opened.begin_anew()?;
+            opened.rotate()?;
         }
         Ok((opened, reloaded))
     }
@@ -141,13 +142,13 @@ impl LedgerFile {
     ///
     /// # Panics
     /// When it has more disks than [`WAKE_PLACES_MAX`].
-    pub fn note(&mut self, wake: Wake) -> Result<()> {
+    pub fn record(&mut self, wake: Wake) -> Result<()> {
         assert!(wake.places.len() <= WAKE_PLACES_MAX, "more disks than a line has");
         self.put(&Line::Wake(wake.clone()))?;
-        self.ledger.note(wake);
+        self.ledger.record(wake);
         if self.bytes >= self.bytes_max {
             // The record is safe either way; the next one retries.
-            let _ = self.begin_anew();
+            let _ = self.rotate();
         }
         Ok(())
     }
@@ -166,21 +167,21 @@ impl LedgerFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn note_start(&mut self, start: u64) -> Result<()> {
+    pub fn record_start(&mut self, start: u64) -> Result<()> {
         self.put(&Line::Start(StartCount::new(start)))?;
         self.ledger.start = start;
         Ok(())
     }
 
     fn put(&mut self, line: &Line) -> Result<()> {
-        let text = text_of(line, &self.path)?;
-        if self.is_doubtful {
-            self.begin_anew()?;
+        let text = to_line(line, &self.path)?;
+        if self.has_failed {
+            self.rotate()?;
         }
         let put = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(error) = put {
             // After a failed sync a later success proves nothing.
-            self.is_doubtful = true;
+            self.has_failed = true;
             // Removes the partial line if possible; else it is a torn line.
             let _ = self.file.set_len(self.bytes);
             return Err(DisksError::io("write", &self.path)(error));
@@ -190,9 +191,9 @@ impl LedgerFile {
     }
 
     /// Begins a new file with the totals, and keeps the old one as `before`.
-    fn begin_anew(&mut self) -> Result<()> {
+    fn rotate(&mut self) -> Result<()> {
         // The old file has both names until the new one replaces it, so one always exists.
-        let before = beside(&self.path, "before");
+        let before = sibling_path(&self.path, "before");
         match fs::remove_file(&before) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(DisksError::io("remove", &before)(error));
@@ -218,8 +219,8 @@ impl LedgerFile {
             places: ledger.places().map(|(place, totals)| (place, totals.clone())).collect(),
             groups: ledger.groups().map(|(group, totals)| (group, totals.clone())).collect(),
         };
-        let text = text_of(&header, path)?;
-        let new = beside(path, "new");
+        let text = to_line(&header, path)?;
+        let new = sibling_path(path, "new");
         let mut file =
             open(&new, OpenOptions::new().read(true).write(true).create(true).truncate(true))?;
         file.write_all(&text).map_err(DisksError::io("write", &new))?;
@@ -230,8 +231,8 @@ impl LedgerFile {
         let synced = open(folder, OpenOptions::new().read(true))?.sync_all();
         synced.map_err(DisksError::io("sync", folder))?;
         let bytes = text.len() as u64;
-        let (path, is_doubtful) = (path.to_owned(), false);
-        Ok(Self { ledger, path, file, bytes, bytes_max, is_doubtful })
+        let (path, has_failed) = (path.to_owned(), false);
+        Ok(Self { ledger, path, file, bytes, bytes_max, has_failed })
     }
 }
 
@@ -240,10 +241,10 @@ fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     options.open(path).map_err(DisksError::io("open", path))
 }
 
-fn beside(path: &Path, what: &str) -> PathBuf {
+fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".");
-    name.push(what);
+    name.push(suffix);
     path.with_file_name(name)
 }
 
@@ -251,7 +252,7 @@ fn beside(path: &Path, what: &str) -> PathBuf {
 fn set_aside(path: &Path) -> Result<PathBuf> {
     let mut number = 1;
     loop {
-        let aside = beside(path, &format!("damaged-{number}"));
+        let aside = sibling_path(path, &format!("damaged-{number}"));
         match fs::hard_link(path, &aside) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists && number < SET_ASIDE_MAX => {
                 number += 1;
@@ -261,7 +262,7 @@ fn set_aside(path: &Path) -> Result<PathBuf> {
     }
 }
 
-fn text_of(line: &impl Serialize, path: &Path) -> Result<Vec<u8>> {
+fn to_line(line: &impl Serialize, path: &Path) -> Result<Vec<u8>> {
     let mut text =
         serde_json::to_vec(line).map_err(|error| DisksError::io("write", path)(error.into()))?;
     text.push(b'\n');
@@ -269,28 +270,28 @@ fn text_of(line: &impl Serialize, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Reads a file from the beginning.
-struct Reading<'a> {
+struct LedgerReader<'a> {
     source: BufReader<&'a File>,
     path: &'a Path,
     buffer: Vec<u8>,
     line: u64,
     /// Bytes of complete lines.
-    sound: u64,
+    valid_bytes: u64,
     ledger: Ledger,
-    reloaded: Reloaded,
+    reloaded: LoadReport,
     /// Whether its version is older.
     is_older: bool,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> LedgerReader<'a> {
     fn new(file: &'a File, path: &'a Path) -> Self {
-        let (ledger, reloaded) = (Ledger::new(), Reloaded::default());
+        let (ledger, reloaded) = (Ledger::new(), LoadReport::default());
         let source = BufReader::new(file);
-        let (line, sound, is_older) = (0, 0, false);
-        Self { source, path, buffer: Vec::new(), line, sound, ledger, reloaded, is_older }
+        let (line, valid_bytes, is_older) = (0, 0, false);
+        Self { source, path, buffer: Vec::new(), line, valid_bytes, ledger, reloaded, is_older }
     }
 
-    fn whole(&mut self) -> Result<()> {
+    fn read_all(&mut self) -> Result<()> {
         if !self.next(FIRST_LINE_BYTES_MAX)? {
             return Err(self.wrong("no ledger of wakes begins like this"));
         }
@@ -298,7 +299,7 @@ impl<'a> Reading<'a> {
         self.begin(header)?;
         while self.next(LINE_BYTES_MAX)? {
             let line = self.parse()?;
-            self.take(line);
+            self.apply(line);
         }
         Ok(())
     }
@@ -314,10 +315,10 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn take(&mut self, line: Line) {
+    fn apply(&mut self, line: Line) {
         match line {
             Line::Wake(wake) => {
-                self.ledger.note(wake);
+                self.ledger.record(wake);
                 self.reloaded.wakes += 1;
             }
             Line::Replaced(place) => self.ledger.replaced(place),
@@ -326,7 +327,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads all valid lines, up to an unterminated one.
-    fn what_can_be_read(&mut self) -> Result<()> {
+    fn salvage(&mut self) -> Result<()> {
         let mut bytes_max = FIRST_LINE_BYTES_MAX;
         loop {
             match self.next(bytes_max) {
@@ -338,7 +339,7 @@ impl<'a> Reading<'a> {
             if self.line > 1 {
                 bytes_max = LINE_BYTES_MAX;
                 if let Ok(line) = self.parse() {
-                    self.take(line);
+                    self.apply(line);
                 }
             } else if let Ok(header) = self.parse::<Header>() {
                 let is_newer = header.format == FORMAT && header.version > VERSION;
@@ -356,11 +357,11 @@ impl<'a> Reading<'a> {
         self.line += 1;
         let read = lines::read_line(&mut self.source, &mut self.buffer, bytes_max);
         match read.map_err(DisksError::io("read", self.path))? {
-            LineRead::Whole => {
-                self.sound += self.buffer.len() as u64 + 1;
+            LineRead::Complete => {
+                self.valid_bytes += self.buffer.len() as u64 + 1;
                 Ok(true)
             }
-            LineRead::Cut => {
+            LineRead::Truncated => {
                 self.reloaded.torn_bytes = self.buffer.len() as u64;
                 Ok(false)
             }

@@ -14,7 +14,7 @@ pub(super) struct Hours(Vec<(u64, u32)>);
 
 impl Hours {
     /// Counts a spin-up, and drops hours that are too old for a budget.
-    pub(super) fn note(&mut self, at: UnixTime) {
+    pub(super) fn record(&mut self, at: UnixTime) {
         let hour = at.as_millis() / HOUR_MS;
         let latest = self.0.last().map_or(hour, |&(latest, _)| latest.max(hour));
         self.0.retain(|&(hour, _)| hour + BUDGET_HOURS > latest);

@@ -21,15 +21,15 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(super) fn note(&mut self, at: UnixTime, cause: Cause) {
+    pub(super) fn record(&mut self, at: UnixTime, cause: Cause) {
         self.by[cause.kind() as usize] += 1;
         (self.last, self.why) = (at, Some(cause));
-        self.hours.note(at);
+        self.hours.record(at);
     }
 
     /// Returns the count over its life.
     #[must_use]
-    pub fn life(&self) -> u64 {
+    pub fn lifetime_count(&self) -> u64 {
         self.by.iter().sum()
     }
 
@@ -64,10 +64,10 @@ fn by_kind<'de, D>(source: D) -> Result<[u64; CauseKind::ALL.len()], D::Error>
 where
     D: Deserializer<'de>,
 {
-    let told = Vec::<u64>::deserialize(source)?;
+    let counts = Vec::<u64>::deserialize(source)?;
     let mut by = [0; CauseKind::ALL.len()];
-    let known = by.get_mut(..told.len());
+    let known = by.get_mut(..counts.len());
     let known = known.ok_or_else(|| D::Error::custom("more kinds of causes than there are"))?;
-    known.copy_from_slice(&told);
+    known.copy_from_slice(&counts);
     Ok(by)
 }

@@ -30,12 +30,12 @@ struct Task {
     feature: u8,
     count: u8,
     lba: [u8; 3],
-    reads: bool,
+    has_data: bool,
 }
 
 impl Command {
     const fn task(self) -> Task {
-        let (command, feature, count, lba, reads) = match self {
+        let (command, feature, count, lba, has_data) = match self {
             Self::CheckPowerMode => (0xe5, 0, 0, [0; 3], false),
             Self::FlushCache => (0xe7, 0, 0, [0; 3], false),
             Self::StandbyImmediate => (0xe0, 0, 0, [0; 3], false),
@@ -46,16 +46,16 @@ impl Command {
             Self::SmartData => (0xb0, 0xd0, 1, [0, 0x4f, 0xc2], true),
             Self::SmartStatus => (0xb0, 0xda, 0, [0, 0x4f, 0xc2], false),
         };
-        Task { command, feature, count, lba, reads }
+        Task { command, feature, count, lba, has_data }
     }
 
     /// Whether it returns 512 bytes of data.
-    pub(super) const fn reads(self) -> bool {
-        self.task().reads
+    pub(super) const fn has_data(self) -> bool {
+        self.task().has_data
     }
 
     /// Whether it may spin up the disk.
-    pub(super) const fn wakes(self) -> bool {
+    pub(super) const fn can_spin_up(self) -> bool {
         match self {
             Self::ReadVerify | Self::SpinUpAfterPower => true,
             Self::CheckPowerMode
@@ -74,7 +74,7 @@ impl Command {
         block[0] = 0x85;
         // PIO data-in with its length in blocks given by the count, or no data with the registers
         // returned.
-        (block[1], block[2]) = if task.reads { (4 << 1, 0x0e) } else { (3 << 1, 0x20) };
+        (block[1], block[2]) = if task.has_data { (4 << 1, 0x0e) } else { (3 << 1, 0x20) };
         block[4] = task.feature;
         block[6] = task.count;
         [block[8], block[10], block[12]] = task.lba;
@@ -123,16 +123,16 @@ pub(super) enum Sense {
 /// Parses sense data in either of its two formats.
 pub(super) fn read_sense(sense: &[u8]) -> Sense {
     let at = |index: usize| sense.get(index).copied().unwrap_or(0);
-    let is_described = match at(0) & 0x7f {
+    let is_descriptor_format = match at(0) & 0x7f {
         0x70 | 0x71 => false,
         0x72 | 0x73 => true,
         _ => return Sense::None,
     };
     let (key, code, qualifier) =
-        if is_described { (at(1), at(2), at(3)) } else { (at(2), at(12), at(13)) };
+        if is_descriptor_format { (at(1), at(2), at(3)) } else { (at(2), at(12), at(13)) };
     let key = key & 0x0f;
-    if is_described {
-        if let Some(registers) = described(sense) {
+    if is_descriptor_format {
+        if let Some(registers) = from_descriptor(sense) {
             return Sense::Registers(registers);
         }
     } else if (code, qualifier) == (0x00, 0x1d) {
@@ -147,7 +147,7 @@ pub(super) fn read_sense(sense: &[u8]) -> Sense {
 }
 
 /// Returns the registers from an ATA status descriptor.
-fn described(sense: &[u8]) -> Option<Registers> {
+fn from_descriptor(sense: &[u8]) -> Option<Registers> {
     let mut rest = sense.get(8..)?;
     rest = rest.get(..usize::from(sense[7]).min(rest.len()))?;
     loop {
@@ -164,7 +164,7 @@ fn described(sense: &[u8]) -> Option<Registers> {
 
 /// Returns whether the platters spin, from the response to `CheckPowerMode`; none if the value is
 /// not in the standard.
-pub(super) const fn turns(count: u8) -> Option<bool> {
+pub(super) const fn is_spinning(count: u8) -> Option<bool> {
     match count {
         // Standby, and Standby_y of the extended power conditions.
         0x00 | 0x01 => Some(false),

@@ -13,18 +13,18 @@ use rustix::ioctl::{Opcode, Updater, ioctl};
 
 use super::ata::{Command, Registers, Sense, read_sense};
 use super::sectors::Sector;
-use crate::limits::{DEVICE_WITHIN, SPIN_UP_WITHIN};
+use crate::limits::{DEVICE_TIMEOUT, SPIN_UP_TIMEOUT};
 use crate::{DisksError, Result};
 
 /// Sends commands to devices.
-pub(super) trait Carrier: Send + Sync + fmt::Debug {
+pub(super) trait Transport: Send + Sync + fmt::Debug {
     /// Sends a command, and stores the data that it reads.
-    fn carry(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Answer>;
+    fn execute(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Response>;
 }
 
 /// The host's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct Response {
     /// SCSI status: 0 is good, 2 means there is sense data.
     pub(super) status: u8,
     /// Host status: 0 if the command was delivered.
@@ -37,43 +37,43 @@ pub(super) struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// No device responds.
-    Gone,
+    Unreachable,
     /// It took too long.
-    Late,
+    TimedOut,
     /// The bridge or controller does not pass on ATA commands.
     NotAta,
     /// An error reported by the disk or the host.
-    Said(String),
+    Reported(String),
 }
 
 const HOST_NO_CONNECT: u16 = 1;
 const HOST_BAD_TARGET: u16 = 4;
 const HOST_TIME_OUT: u16 = 3;
 
-impl Answer {
+impl Response {
     /// Returns the registers of the disk if they came back: a successful command without sense data
     /// has none.
     pub(super) fn registers(&self) -> Result<Option<Registers>, Refusal> {
         match self.host_status {
             0 => {}
-            HOST_NO_CONNECT | HOST_BAD_TARGET => return Err(Refusal::Gone),
-            HOST_TIME_OUT => return Err(Refusal::Late),
-            other => return Err(Refusal::Said(format!("the host answers {other:02x}h"))),
+            HOST_NO_CONNECT | HOST_BAD_TARGET => return Err(Refusal::Unreachable),
+            HOST_TIME_OUT => return Err(Refusal::TimedOut),
+            other => return Err(Refusal::Reported(format!("the host answers {other:02x}h"))),
         }
         match read_sense(&self.sense) {
             Sense::Registers(registers) => match registers.failure() {
-                Some(failure) => Err(Refusal::Said(failure)),
+                Some(failure) => Err(Refusal::Reported(failure)),
                 None => Ok(Some(registers)),
             },
             Sense::NotAta => Err(Refusal::NotAta),
             // No medium, as in an empty card reader.
-            Sense::Other(2, 0x3a, _) => Err(Refusal::Gone),
+            Sense::Other(2, 0x3a, _) => Err(Refusal::Unreachable),
             Sense::Other(..) | Sense::None if self.status == 0 => Ok(None),
             Sense::Other(key, code, qualifier) => {
                 let sense = format!("sense {key:x}h, {code:02x}h, {qualifier:02x}h");
-                Err(Refusal::Said(format!("it refused ({sense})")))
+                Err(Refusal::Reported(format!("it refused ({sense})")))
             }
-            Sense::None => Err(Refusal::Said(format!("it answers {:02x}h", self.status))),
+            Sense::None => Err(Refusal::Reported(format!("it answers {:02x}h", self.status))),
         }
     }
 }
@@ -117,12 +117,12 @@ struct Header {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Header>() == 88, "as the kernel has it");
 
-impl Carrier for SgIo {
-    fn carry(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Answer> {
+impl Transport for SgIo {
+    fn execute(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Response> {
         let file = open(device)?;
         let block = command.block();
         let mut sense = [0_u8; 64];
-        let (direction, data, data_bytes) = if command.reads() {
+        let (direction, data, data_bytes) = if command.has_data() {
             (FROM_DEVICE, sector.as_mut_ptr().cast(), 512)
         } else {
             (NO_DATA, std::ptr::null_mut(), 0)
@@ -137,7 +137,11 @@ impl Carrier for SgIo {
             data,
             command: block.as_ptr(),
             sense: sense.as_mut_ptr(),
-            timeout_ms: millis(if command.wakes() { SPIN_UP_WITHIN } else { DEVICE_WITHIN }),
+            timeout_ms: millis(if command.can_spin_up() {
+                SPIN_UP_TIMEOUT
+            } else {
+                DEVICE_TIMEOUT
+            }),
             flags: 0,
             pack_id: 0,
             user: std::ptr::null_mut(),
@@ -158,7 +162,7 @@ impl Carrier for SgIo {
         let called = unsafe { ioctl(&file, call) };
         called.map_err(|errno| refused(device, errno.into()))?;
         let sense_bytes = usize::from(header.sense_bytes).min(sense.len());
-        Ok(Answer {
+        Ok(Response {
             status: header.status,
             host_status: header.host_status,
             sense: sense[..sense_bytes].to_vec(),
@@ -170,8 +174,8 @@ impl Carrier for SgIo {
 /// after being open for writing, which spins it up. Non-blocking avoids a check for a medium.
 fn open(device: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
-    let without_waiting = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
-    options.read(true).custom_flags(without_waiting);
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    options.read(true).custom_flags(nonblocking);
     #[expect(clippy::disallowed_methods, reason = "the device itself, which does not wake it")]
     options.open(device).map_err(|error| refused(device, error))
 }

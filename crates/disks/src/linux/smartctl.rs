@@ -11,7 +11,7 @@ use super::sectors::add_count;
 use crate::{DisksError, Health, Observed, Result};
 
 /// Queries without spinning up: with `-n standby` it stops before querying a disk in standby.
-pub(super) fn ask(device: &Path, kind: &str) -> Result<(Observed, Option<Health>)> {
+pub(super) fn query(device: &Path, kind: &str) -> Result<(Observed, Option<Health>)> {
     let mut program = Command::new("smartctl");
     // Without `-d` it would probe the type of the device, which might spin it up.
     program.args(["--json=c", "--nocheck=standby", "--info", "--health", "--attributes"]);
@@ -84,14 +84,14 @@ struct Raw {
 
 /// Bits of the exit status that mean that the disk was not queried: a wrong call, or a device that
 /// did not open or is in standby.
-const NOTHING_ASKED: u32 = 0b11;
+const NOT_QUERIED: u32 = 0b11;
 
 /// Parses its JSON. Most bits of the exit status describe the disk, not the call.
 pub(super) fn read(json: &[u8]) -> Result<(Observed, Option<Health>), String> {
     let output: Output = serde_json::from_slice(json)
         .map_err(|error| format!("smartctl says what is not understood: {error}"))?;
     let messages = output.smartctl.messages.iter().map(|message| message.string.as_str());
-    if output.smartctl.exit_status & NOTHING_ASKED != 0 {
+    if output.smartctl.exit_status & NOT_QUERIED != 0 {
         // A device that does not open has the same status, so the message decides.
         let sleeps = |text: &str| {
             text.contains("Device is in STANDBY") || text.contains("Device is in SLEEP")
@@ -99,8 +99,8 @@ pub(super) fn read(json: &[u8]) -> Result<(Observed, Option<Health>), String> {
         if messages.clone().any(sleeps) {
             return Ok((Observed::Standby, None));
         }
-        let said: Vec<&str> = messages.collect();
-        return Err(format!("smartctl could not ask: {}", said.join("; ")));
+        let texts: Vec<&str> = messages.collect();
+        return Err(format!("smartctl could not ask: {}", texts.join("; ")));
     }
     let mut health = Health {
         model: output.model_name,

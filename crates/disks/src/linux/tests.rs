@@ -7,18 +7,19 @@ use std::sync::Mutex;
 
 use fulgurite_units::{ByteCount, ErrorKind};
 
-use super::ata::{Command, Sense, passes, read_sense, turns};
+use super::ata::{Command, Sense, is_spinning, passes, read_sense};
 use super::sectors::Sector;
-use super::sg_io::{Answer, Carrier};
+use super::sg_io::{Response, Transport};
 use super::{LinuxDisk, LinuxDisks, smartctl};
 use crate::{Backend as _, Observed, PlaceId, Result};
 
 /// A spinning disk, queried by hdparm for its power mode, as recorded by a user of Linux 5.16.
 const FIXED_ACTIVE: &str = "f0 00 01 00 50 40 ff 0a 80 00 00 00 00 1d 00 00 00 00 00 00 00 00";
 /// The same in descriptor format, from a kernel log.
-const DESCRIBED_ACTIVE: &str = "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 ff 00 00 00 00 00 00 40 50";
+const DESCRIPTOR_ACTIVE: &str = "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 ff 00 00 00 00 00 00 40 50";
 /// A disk in standby, from a kernel log.
-const DESCRIBED_STANDBY: &str = "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 00 00 00 00 00 00 00 e0 50";
+const DESCRIPTOR_STANDBY: &str =
+    "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 00 00 00 00 00 00 00 e0 50";
 /// A disk whose self-assessment passes, from a kernel log.
 const SMART_PASSES: &str = "72 01 00 1d 00 00 00 0e 09 0c 00 00 00 00 00 00 00 4f 00 c2 e0 50";
 /// Response of a bridge without pass-through: illegal request, invalid command.
@@ -30,19 +31,19 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-fn sense(hex: &str) -> Answer {
-    Answer { status: 2, host_status: 0, sense: bytes(hex) }
+fn sense(hex: &str) -> Response {
+    Response { status: 2, host_status: 0, sense: bytes(hex) }
 }
 
 #[test]
 fn recorded_sense_data_says_whether_a_disk_turns() {
     for (hex, expected) in [
         (FIXED_ACTIVE, Some(true)),
-        (DESCRIBED_ACTIVE, Some(true)),
-        (DESCRIBED_STANDBY, Some(false)),
+        (DESCRIPTOR_ACTIVE, Some(true)),
+        (DESCRIPTOR_STANDBY, Some(false)),
     ] {
         let Sense::Registers(registers) = read_sense(&bytes(hex)) else { panic!("{hex}") };
-        assert_eq!((turns(registers.count), registers.status), (expected, 0x50), "{hex}");
+        assert_eq!((is_spinning(registers.count), registers.status), (expected, 0x50), "{hex}");
         assert_eq!(registers.failure(), None);
     }
     let Sense::Registers(registers) = read_sense(&bytes(SMART_PASSES)) else { panic!() };
@@ -55,14 +56,14 @@ fn recorded_sense_data_says_whether_a_disk_turns() {
 /// Data from devices cannot be trusted.
 #[test]
 fn sense_data_that_is_cut_off_or_odd_is_no_registers() {
-    for hex in [FIXED_ACTIVE, DESCRIBED_ACTIVE, SMART_PASSES] {
+    for hex in [FIXED_ACTIVE, DESCRIPTOR_ACTIVE, SMART_PASSES] {
         let whole = bytes(hex);
         for length in 0..13 {
             let read = read_sense(&whole[..length]);
             assert!(!matches!(read, Sense::Registers(_)), "{length} bytes of {hex}: {read:?}");
         }
     }
-    let mut endless = bytes(DESCRIBED_ACTIVE);
+    let mut endless = bytes(DESCRIPTOR_ACTIVE);
     (endless[8], endless[9]) = (0x00, 0x00);
     assert_eq!(read_sense(&endless), Sense::Other(1, 0, 0x1d));
     assert_eq!(read_sense(&[0xff; 32]), Sense::None);
@@ -92,11 +93,11 @@ fn commands_are_those_of_the_standard() {
 /// Returns recorded answers in the expected order, and notes the commands.
 #[derive(Debug, Default)]
 struct Recorded {
-    answers: Mutex<VecDeque<(Command, Answer, Option<Sector>)>>,
+    answers: Mutex<VecDeque<(Command, Response, Option<Sector>)>>,
 }
 
-impl Carrier for Recorded {
-    fn carry(&self, _: &Path, command: Command, sector: &mut Sector) -> Result<Answer> {
+impl Transport for Recorded {
+    fn execute(&self, _: &Path, command: Command, sector: &mut Sector) -> Result<Response> {
         let (expected, answer, read) = self.answers.lock().unwrap().pop_front().unwrap();
         assert_eq!(command, expected);
         if let Some(read) = read {
@@ -113,10 +114,13 @@ impl Drop for Recorded {
     }
 }
 
-fn recorded(answers: Vec<(Command, Answer, Option<Sector>)>) -> LinuxDisks {
+fn recorded(answers: Vec<(Command, Response, Option<Sector>)>) -> LinuxDisks {
     let disk = LinuxDisk { device: "/dev/recorded".into(), mount: None, smartctl: None };
     let answers = Mutex::new(answers.into());
-    LinuxDisks { disks: [(PlaceId::new(0), disk)].into(), carrier: Box::new(Recorded { answers }) }
+    LinuxDisks {
+        disks: [(PlaceId::new(0), disk)].into(),
+        transport: Box::new(Recorded { answers }),
+    }
 }
 
 const PLACE: PlaceId = PlaceId::new(0);
@@ -153,7 +157,7 @@ fn counts(attributes: &[(u8, u64)]) -> Sector {
 
 #[test]
 fn a_disk_that_sleeps_is_asked_nothing_but_whether_it_does() {
-    let asleep = || (Command::CheckPowerMode, sense(DESCRIBED_STANDBY), None);
+    let asleep = || (Command::CheckPowerMode, sense(DESCRIPTOR_STANDBY), None);
     let disks = recorded(vec![asleep(), asleep()]);
     assert_eq!(disks.observe(PLACE).unwrap(), Observed::Standby);
     assert_eq!(disks.health(PLACE).unwrap(), None);
@@ -165,8 +169,8 @@ fn a_disk_that_turns_tells_of_itself() {
     let data = counts(&[(4, 90), (193, 300), (5, 8), (197, 2), (194, 0x0030_001e_0024), (9, 7)]);
     let disks = recorded(vec![
         (Command::CheckPowerMode, sense(FIXED_ACTIVE), None),
-        (Command::Identify, Answer::default(), Some(identity(0))),
-        (Command::SmartData, Answer::default(), Some(data)),
+        (Command::Identify, Response::default(), Some(identity(0))),
+        (Command::SmartData, Response::default(), Some(data)),
         (Command::SmartStatus, sense(SMART_PASSES), None),
     ]);
     let health = disks.health(PLACE).unwrap().unwrap();
@@ -186,8 +190,8 @@ fn counts_whose_sum_is_wrong_are_not_believed() {
     data[8] ^= 1;
     let disks = recorded(vec![
         (Command::CheckPowerMode, sense(FIXED_ACTIVE), None),
-        (Command::Identify, Answer::default(), Some(identity(0))),
-        (Command::SmartData, Answer::default(), Some(data)),
+        (Command::Identify, Response::default(), Some(identity(0))),
+        (Command::SmartData, Response::default(), Some(data)),
         (Command::SmartStatus, sense(NOT_ATA), None),
     ]);
     let health = disks.health(PLACE).unwrap().unwrap();
@@ -196,8 +200,8 @@ fn counts_whose_sum_is_wrong_are_not_believed() {
 
 #[test]
 fn a_disk_is_turned_up_and_one_that_waits_since_power_up_is_told_so_first() {
-    let identified = |word| (Command::Identify, Answer::default(), Some(identity(word)));
-    let done = |command| (command, sense(DESCRIBED_ACTIVE), None);
+    let identified = |word| (Command::Identify, Response::default(), Some(identity(word)));
+    let done = |command| (command, sense(DESCRIPTOR_ACTIVE), None);
     recorded(vec![identified(0), done(Command::ReadVerify)]).spin_up(PLACE).unwrap();
     for waits in [0x37c8, 0x738c] {
         let answers =
@@ -210,12 +214,12 @@ fn a_disk_is_turned_up_and_one_that_waits_since_power_up_is_told_so_first() {
 
 #[test]
 fn a_disk_that_does_not_turn_up_says_why() {
-    let identified = || (Command::Identify, Answer::default(), Some(identity(0)));
-    let late = Answer { host_status: 3, ..Answer::default() };
+    let identified = || (Command::Identify, Response::default(), Some(identity(0)));
+    let late = Response { host_status: 3, ..Response::default() };
     for (answer, why) in [
         (late, "it did not answer in time"),
         (sense(ABORTED), "it refused (status 51h, error 04h)"),
-        (Answer { host_status: 1, ..Answer::default() }, "nobody answers"),
+        (Response { host_status: 1, ..Response::default() }, "nobody answers"),
     ] {
         let disks = recorded(vec![identified(), (Command::ReadVerify, answer, None)]);
         let error = disks.spin_up(PLACE).unwrap_err();
@@ -232,7 +236,7 @@ fn what_is_between_may_not_let_commands_through() {
         "disk \"/dev/recorded\" did not do as it was told: what is between takes no ATA commands; \
          name its kind for smartctl"
     );
-    let gone = Answer { host_status: 1, ..Answer::default() };
+    let gone = Response { host_status: 1, ..Response::default() };
     let disks = recorded(vec![(Command::CheckPowerMode, gone, None)]);
     assert_eq!(disks.observe(PLACE).unwrap(), Observed::Absent);
 }
@@ -259,7 +263,7 @@ fn without_a_disk_one_line_says_so() {
 
 /// Output of smartctl 7.3 for a spinning disk, as recorded by users; shortened, with a made-up
 /// serial and counts, since theirs were left out.
-const SMARTCTL_TURNING: &[u8] = br#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],
+const SMARTCTL_SPINNING: &[u8] = br#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],
 "svn_revision":"5338","exit_status":0},"device":{"name":"/dev/sdd","info_name":"/dev/sdd [SAT]",
 "type":"sat","protocol":"ATA"},"model_name":"ST18000NM000J-2TV103","serial_number":"ZR5TEST0",
 "user_capacity":{"blocks":35156656128,"bytes":18000207937536},"smart_status":{"passed":true},
@@ -271,7 +275,7 @@ const SMARTCTL_TURNING: &[u8] = br#"{"json_format_version":[1,0],"smartctl":{"ve
 
 #[test]
 fn recorded_output_of_smartctl_is_understood() {
-    let (observed, health) = smartctl::read(SMARTCTL_TURNING).unwrap();
+    let (observed, health) = smartctl::read(SMARTCTL_SPINNING).unwrap();
     let health = health.unwrap();
     assert_eq!(observed, Observed::Turning);
     assert_eq!(health.model.as_deref(), Some("ST18000NM000J-2TV103"));
@@ -295,6 +299,6 @@ fn recorded_output_of_smartctl_is_understood() {
     assert!(error.contains("/dev/sdz"), "{error}");
     assert!(smartctl::read(b"smartctl: not found").is_err());
     // A failing disk did respond.
-    let failing = String::from_utf8_lossy(SMARTCTL_TURNING).replace("_status\":0", "_status\":8");
+    let failing = String::from_utf8_lossy(SMARTCTL_SPINNING).replace("_status\":0", "_status\":8");
     assert_eq!(smartctl::read(failing.as_bytes()).unwrap().0, Observed::Turning);
 }

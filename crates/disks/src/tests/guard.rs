@@ -25,7 +25,7 @@ fn wake(guard: &Guard) {
 fn awake() -> (TempDir, Guard, Lease) {
     let (folder, guard) = guarded();
     wake(&guard);
-    let lease = guard.enter(place(3)).unwrap();
+    let lease = guard.acquire(place(3)).unwrap();
     lease.prepare().unwrap();
     (folder, guard, lease)
 }
@@ -45,12 +45,12 @@ fn only_a_disk_that_is_active_lets_anybody_in() {
         };
         way.iter().for_each(|&power| guard.turn(place(3), power).unwrap());
         assert_eq!(guard.power(place(3)), Some(power));
-        match guard.enter(place(3)) {
+        match guard.acquire(place(3)) {
             Ok(_) => assert_eq!(power, Power::Active),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Unavailable);
                 assert!(error.to_string().contains(power.name()), "{error}");
-                assert_eq!(guard.entered(place(3)), 0);
+                assert_eq!(guard.leases_granted(place(3)), 0);
             }
         }
         assert!(!folder.path().join("disk").exists(), "to be let in touches nothing");
@@ -93,7 +93,7 @@ fn whoever_uses_a_disk_that_goes_out_is_told_so_even_when_it_is_back() {
         }
     }
     let mut buffer = [0; 5];
-    let again = guard.enter(place(3)).unwrap().open("file").unwrap();
+    let again = guard.acquire(place(3)).unwrap().open("file").unwrap();
     again.read_exact_at(&mut buffer, 0).unwrap();
     assert_eq!(&buffer, b"bytes");
 }
@@ -121,7 +121,7 @@ fn files_are_made_named_sized_and_removed() {
     file.write_all_at(&[7; 100], 10).unwrap();
     file.set_bytes(ByteCount::new(50)).unwrap();
     file.sync().unwrap();
-    file.forget().unwrap();
+    file.drop_cache().unwrap();
     assert_eq!(file.bytes().unwrap(), ByteCount::new(50));
     assert_eq!(lease.create_new("a/b/new").unwrap_err().kind(), ErrorKind::Conflict);
 
@@ -150,7 +150,7 @@ fn files_are_made_named_sized_and_removed() {
 fn a_place_that_is_not_there_is_named() {
     let guard = Guard::new();
     assert_eq!(guard.power(place(9)), None);
-    assert_eq!(guard.enter(place(9)).unwrap_err().to_string(), "there is no place 9");
+    assert_eq!(guard.acquire(place(9)).unwrap_err().to_string(), "there is no place 9");
     assert_eq!(guard.turn(place(9), Power::Failed).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
@@ -164,11 +164,11 @@ proptest! {
         let guard = Guard::new();
         guard.add(place(0), "nowhere");
         let mut held: Vec<(Lease, bool)> = Vec::new();
-        for (what, number) in asked {
+        for (choice, number) in asked {
             let before = guard.power(place(0)).unwrap();
             let used = held.iter().filter(|(_, works)| *works).count();
-            match what {
-                0 => match guard.enter(place(0)) {
+            match choice {
+                0 => match guard.acquire(place(0)) {
                     Ok(lease) => {
                         prop_assert_eq!(before, Power::Active);
                         held.push((lease, true));
@@ -182,14 +182,14 @@ proptest! {
                     let to = Power::ALL[number];
                     let went = guard.turn(place(0), to).is_ok();
                     let is_held = to == Power::Unmounting && used > 0;
-                    prop_assert_eq!(went, before.may_become(to) && !is_held);
-                    if went && to.is_out() {
+                    prop_assert_eq!(went, before.can_become(to) && !is_held);
+                    if went && to.is_out_of_service() {
                         held.iter_mut().for_each(|(_, works)| *works = false);
                     }
                 }
             }
             for (lease, works) in &held {
-                prop_assert_eq!(lease.hold().is_ok(), *works);
+                prop_assert_eq!(lease.check_active().is_ok(), *works);
             }
         }
     }

@@ -10,14 +10,19 @@ use crate::{Cause, CauseKind, GroupId, Ledger, Wake};
 #[test]
 fn each_spin_up_has_a_cause_and_is_found_by_it() {
     let mut ledger = Ledger::new();
-    ledger.note(wake(hour(0), &[1, 2], Cause::Request(7)));
-    ledger.note(wake(hour(1), &[2], Cause::Foreign));
-    ledger.note(wake(hour(2), &[2, 3], Cause::Rebuild));
-    let life: Vec<_> = ledger.places().map(|(place, of)| (place.get(), of.life())).collect();
-    assert_eq!(life, [(1, 1), (2, 3), (3, 1)]);
+    ledger.record(wake(hour(0), &[1, 2], Cause::Request(7)));
+    ledger.record(wake(hour(1), &[2], Cause::Foreign));
+    ledger.record(wake(hour(2), &[2, 3], Cause::Rebuild));
+    let lifetime_count: Vec<_> =
+        ledger.places().map(|(place, of)| (place.get(), of.lifetime_count())).collect();
+    assert_eq!(lifetime_count, [(1, 1), (2, 3), (3, 1)]);
     assert_eq!(ledger.of(place(2)).unwrap().last(), Some((hour(2), Cause::Rebuild)));
     assert_eq!(ledger.of(place(1)).unwrap().by(CauseKind::Request), 1);
-    assert_eq!(ledger.of_group(GroupId::new(0)).unwrap().life(), 3, "a group is woken as one");
+    assert_eq!(
+        ledger.group_totals(GroupId::new(0)).unwrap().lifetime_count(),
+        3,
+        "a group is woken as one"
+    );
     let by: Vec<_> = CauseKind::ALL.into_iter().map(|kind| ledger.spin_ups_by(kind)).collect();
     assert_eq!(by, [2, 0, 0, 2, 0, 0, 1, 0]);
     let recent: Vec<_> = ledger.recent().map(|wake| wake.cause).collect();
@@ -28,24 +33,24 @@ fn each_spin_up_has_a_cause_and_is_found_by_it() {
 fn no_more_wakes_are_kept_than_the_limit() {
     let mut ledger = Ledger::new();
     for number in 0..WAKES_KEPT as u64 + 10 {
-        ledger.note(wake(hour(0), &[1], Cause::Request(number)));
+        ledger.record(wake(hour(0), &[1], Cause::Request(number)));
     }
     assert_eq!(ledger.recent().count(), WAKES_KEPT);
     let latest = ledger.recent().next().unwrap().cause;
     assert_eq!(latest, Cause::Request(WAKES_KEPT as u64 + 9));
-    assert_eq!(ledger.of(place(1)).unwrap().life(), WAKES_KEPT as u64 + 10);
+    assert_eq!(ledger.of(place(1)).unwrap().lifetime_count(), WAKES_KEPT as u64 + 10);
 }
 
 #[test]
 fn a_day_is_counted_by_whole_hours_and_looks_back_one_more() {
     let mut ledger = Ledger::new();
     for at in [hour(0), hour(0), hour(3), hour(30)] {
-        ledger.note(wake(at, &[1], Cause::Write(0)));
+        ledger.record(wake(at, &[1], Cause::Write(0)));
     }
     let totals = ledger.of(place(1)).unwrap();
     assert_eq!(totals.day(hour(30)), 1, "what is older than 25 hours is forgotten");
     assert_eq!((totals.day(hour(54)), totals.day(hour(55))), (1, 0));
-    assert_eq!(totals.life(), 4);
+    assert_eq!(totals.lifetime_count(), 4);
 }
 
 proptest! {
@@ -59,7 +64,7 @@ proptest! {
         for step in steps {
             now = UnixTime::from_millis(now.as_millis() + step);
             let places = vec![place(1)];
-            ledger.note(Wake { at: now, group: None, places, cause: Cause::Write(0) });
+            ledger.record(Wake { at: now, group: None, places, cause: Cause::Write(0) });
             woken.push(now.as_millis());
             let since = now.as_millis() - 24 * 3_600_000;
             let count = woken.iter().filter(|at| **at > since).count() as u64;

@@ -7,7 +7,7 @@ use fulgurite_units::ErrorKind;
 use tempfile::TempDir;
 
 use super::{hour, place, wake};
-use crate::{Cause, CauseKind, DisksError, LedgerFile, Reloaded};
+use crate::{Cause, CauseKind, DisksError, LedgerFile, LoadReport};
 
 fn at() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
@@ -19,11 +19,11 @@ fn at() -> (TempDir, PathBuf) {
 fn the_lines_are_those_of_the_format() {
     let (_folder, path) = at();
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded, Reloaded::default());
-    file.note(wake(hour(0), &[4, 5], Cause::Request(9))).unwrap();
-    file.note(wake(hour(1), &[4], Cause::Scrub)).unwrap();
+    assert_eq!(reloaded, LoadReport::default());
+    file.record(wake(hour(0), &[4, 5], Cause::Request(9))).unwrap();
+    file.record(wake(hour(1), &[4], Cause::Scrub)).unwrap();
     file.replaced(place(5)).unwrap();
-    file.note_start(7).unwrap();
+    file.record_start(7).unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         r#"{"format":"fulgurite-wake-ledger","version":3,"start":[0,0],"places":[],"groups":[]}
@@ -43,14 +43,14 @@ fn the_lines_are_those_of_the_format() {
 fn a_count_of_starts_is_believed_when_both_of_its_numbers_agree() {
     let (_folder, path) = at();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
-    file.note_start(7).unwrap();
-    file.note(wake(hour(1), &[4], Cause::Scrub)).unwrap();
+    file.record_start(7).unwrap();
+    file.record(wake(hour(1), &[4], Cause::Scrub)).unwrap();
     drop(file);
     let text = fs::read_to_string(&path).unwrap();
     for (good, bad) in [("[7,7]", "[7,5]"), ("[7,7]", "[3,7]"), ("[0,0]", "[4,0]")] {
         fs::write(&path, text.replace(good, bad)).unwrap();
         assert!(matches!(LedgerFile::open(&path), Err(DisksError::Ledger { .. })), "{bad}");
-        let (file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
+        let (file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
         assert!(reloaded.set_aside.is_some() && reloaded.wakes == 1, "{bad}: {reloaded:?}");
         assert_eq!(file.ledger().start(), if good == "[0,0]" { 7 } else { 0 }, "{bad}");
     }
@@ -66,26 +66,26 @@ fn a_ledger_of_version_2_is_begun_anew() {
     fs::write(&path, older).unwrap();
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!((reloaded.wakes, file.ledger().start()), (1, 0));
-    file.note_start(1).unwrap();
+    file.record_start(1).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!((reloaded.wakes, file.ledger().start()), (0, 1));
-    assert_eq!(file.ledger().of(place(4)).unwrap().life(), 1);
+    assert_eq!(file.ledger().of(place(4)).unwrap().lifetime_count(), 1);
 }
 
 #[test]
 fn a_ledger_is_what_it_was_after_a_start() {
     let (_folder, path) = at();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
-    file.note(wake(hour(0), &[4, 5], Cause::Init)).unwrap();
-    file.note(wake(hour(1), &[4], Cause::Foreign)).unwrap();
+    file.record(wake(hour(0), &[4, 5], Cause::Init)).unwrap();
+    file.record(wake(hour(1), &[4], Cause::Foreign)).unwrap();
     file.replaced(place(5)).unwrap();
     drop(file);
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded, Reloaded { wakes: 2, ..Reloaded::default() });
+    assert_eq!(reloaded, LoadReport { wakes: 2, ..LoadReport::default() });
     assert_eq!(file.ledger().of(place(4)).unwrap().day(hour(2)), 2);
     assert!(file.ledger().of(place(5)).is_none());
-    file.note(wake(hour(2), &[5], Cause::Rebuild)).unwrap();
+    file.record(wake(hour(2), &[5], Cause::Rebuild)).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(reloaded.wakes, 3);
@@ -104,8 +104,8 @@ fn a_ledger_of_version_1_is_begun_anew() {
     );
     fs::write(&path, &older).unwrap();
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded, Reloaded { wakes: 1, ..Reloaded::default() });
-    file.note(wake(hour(2), &[4], Cause::Verify(7))).unwrap();
+    assert_eq!(reloaded, LoadReport { wakes: 1, ..LoadReport::default() });
+    file.record(wake(hour(2), &[4], Cause::Verify(7))).unwrap();
     let by = |kind| file.ledger().spin_ups_by(kind);
     let kinds = [CauseKind::Request, CauseKind::Scrub, CauseKind::Foreign, CauseKind::Verify];
     assert_eq!(kinds.map(by), [2, 2, 0, 1]);
@@ -122,17 +122,17 @@ fn a_ledger_of_version_1_is_begun_anew() {
 fn a_last_line_that_is_cut_off_is_dropped_and_said_wherever_it_was_cut() {
     let (_folder, path) = at();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
-    file.note(wake(hour(0), &[1], Cause::Init)).unwrap();
+    file.record(wake(hour(0), &[1], Cause::Init)).unwrap();
     let sound = fs::metadata(&path).unwrap().len();
-    file.note(wake(hour(1), &[1], Cause::Scrub)).unwrap();
+    file.record(wake(hour(1), &[1], Cause::Scrub)).unwrap();
     drop(file);
     let whole = fs::read(&path).unwrap();
     for bytes in usize::try_from(sound).unwrap() + 1..whole.len() {
         fs::write(&path, &whole[..bytes]).unwrap();
         let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
         let torn_bytes = bytes as u64 - sound;
-        assert_eq!(reloaded, Reloaded { wakes: 1, torn_bytes, set_aside: None });
-        file.note(wake(hour(1), &[1], Cause::Scrub)).unwrap();
+        assert_eq!(reloaded, LoadReport { wakes: 1, torn_bytes, set_aside: None });
+        file.record(wake(hour(1), &[1], Cause::Scrub)).unwrap();
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), whole, "the next line is whole");
     }
@@ -142,7 +142,7 @@ fn a_last_line_that_is_cut_off_is_dropped_and_said_wherever_it_was_cut() {
 fn what_is_no_ledger_is_refused_with_its_line_and_left_as_it_is() {
     let (_folder, path) = at();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
-    file.note(wake(hour(0), &[1], Cause::Init)).unwrap();
+    file.record(wake(hour(0), &[1], Cause::Init)).unwrap();
     drop(file);
     let whole = fs::read_to_string(&path).unwrap();
     let newer = whole.replace("\"version\":3", "\"version\":4");
@@ -162,15 +162,15 @@ fn a_long_file_is_begun_anew_with_its_totals() {
     let (folder, path) = at();
     let (mut file, _) = LedgerFile::open_up_to(2000, &path).unwrap();
     let before = folder.path().join("wakes.ndjson.before");
-    file.note_start(5).unwrap();
+    file.record_start(5).unwrap();
     let mut begun = 0;
     for number in 0..60 {
         let was_long = fs::metadata(&path).unwrap().len();
-        file.note(wake(hour(number), &[1, 2], Cause::Request(number))).unwrap();
+        file.record(wake(hour(number), &[1, 2], Cause::Request(number))).unwrap();
         if fs::metadata(&path).unwrap().len() < was_long {
             begun += 1;
             let ended = LedgerFile::open(&before).unwrap().0;
-            assert_eq!(ended.ledger().of(place(2)).unwrap().life(), number + 1);
+            assert_eq!(ended.ledger().of(place(2)).unwrap().lifetime_count(), number + 1);
         }
     }
     assert!(begun >= 2, "begun anew {begun} times");
@@ -189,7 +189,7 @@ fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
     let (folder, path) = at();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     for number in 0..3 {
-        file.note(wake(hour(number), &[1], Cause::Init)).unwrap();
+        file.record(wake(hour(number), &[1], Cause::Init)).unwrap();
     }
     drop(file);
     let whole = fs::read(&path).unwrap();
@@ -202,20 +202,20 @@ fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
     let cases = [(Vec::new(), 0), (flipped(second), 2), (flipped(3), 3), (vec![b'x'; 100], 0)];
     for (number, (bytes, left)) in (1..).zip(cases) {
         fs::write(&path, &bytes).unwrap();
-        let (mut file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
+        let (mut file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
         let (aside, problem) = reloaded.set_aside.unwrap();
         assert_eq!(aside, folder.path().join(format!("wakes.ndjson.damaged-{number}")));
         assert!(problem.starts_with("line "), "{problem}");
         assert_eq!(fs::read(&aside).unwrap(), bytes, "nothing of it is lost");
         assert_eq!(file.ledger().spin_ups_by(CauseKind::Init), left);
-        file.note(wake(hour(9), &[1], Cause::Scrub)).unwrap();
+        file.record(wake(hour(9), &[1], Cause::Scrub)).unwrap();
         drop(file);
-        let (file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
+        let (file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
         assert_eq!((reloaded.set_aside, file.ledger().places().count()), (None, 1));
     }
     let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":3", "\"version\":4");
     fs::write(&path, &newer).unwrap();
-    LedgerFile::open_or_set_aside(&path).unwrap_err();
+    LedgerFile::open_or_quarantine(&path).unwrap_err();
     assert_eq!(fs::read_to_string(&path).unwrap(), newer, "a newer program's stays");
 }
 
@@ -224,16 +224,16 @@ fn a_file_that_failed_once_is_not_written_to_again_and_the_next_wake_begins_anot
     let (folder, path) = at();
     drop(LedgerFile::open(&path).unwrap());
     let mut file = LedgerFile::unwritable(&path);
-    file.note(wake(hour(0), &[1], Cause::Init)).unwrap_err();
+    file.record(wake(hour(0), &[1], Cause::Init)).unwrap_err();
     assert!(file.ledger().of(place(1)).is_none(), "no disk was woken, and none counts");
     // A new file cannot be begun either: a directory occupies the name of the old one.
     let before = folder.path().join("wakes.ndjson.before");
     fs::create_dir(&before).unwrap();
-    file.note(wake(hour(1), &[1], Cause::Init)).unwrap_err();
+    file.record(wake(hour(1), &[1], Cause::Init)).unwrap_err();
     fs::remove_dir(&before).unwrap();
-    file.note(wake(hour(2), &[1], Cause::Scrub)).unwrap();
+    file.record(wake(hour(2), &[1], Cause::Scrub)).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!((reloaded.wakes, file.ledger().of(place(1)).unwrap().life()), (1, 1));
+    assert_eq!((reloaded.wakes, file.ledger().of(place(1)).unwrap().lifetime_count()), (1, 1));
     assert!(before.is_file());
 }

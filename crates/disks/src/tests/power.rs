@@ -8,7 +8,7 @@ use crate::{Draw, Power};
 fn the_steps_of_a_disk_are_those_of_the_picture() {
     let mut steps = String::new();
     for from in Power::ALL {
-        let to = Power::ALL.into_iter().filter(|&to| from.may_become(to));
+        let to = Power::ALL.into_iter().filter(|&to| from.can_become(to));
         let to: Vec<&str> = to.map(Power::name).collect();
         writeln!(steps, "{from}: {}", to.join(" ")).unwrap();
     }
@@ -26,9 +26,9 @@ fn the_steps_of_a_disk_are_those_of_the_picture() {
 
 #[test]
 fn what_counts_for_power_and_cooling_turns() {
-    let turning: Vec<_> = Power::ALL.into_iter().filter(|power| power.turns()).collect();
+    let turning: Vec<_> = Power::ALL.into_iter().filter(|power| power.is_spinning()).collect();
     assert_eq!(turning, [Power::SpinningUp, Power::Active, Power::Unmounting]);
-    assert!(Power::ALL.iter().all(|power| !(power.turns() && power.is_out())));
+    assert!(Power::ALL.iter().all(|power| !(power.is_spinning() && power.is_out_of_service())));
 }
 
 /// The paper's rack of 1,152 disks: 1.8 kW in standby, 10.85 kW spinning.

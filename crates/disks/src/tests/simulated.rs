@@ -3,7 +3,7 @@
 use fulgurite_units::{Duration, Ratio, Seed};
 
 use super::place;
-use crate::{Backend as _, Fault, Law, Observed, PlaceId, Simulated, Times};
+use crate::{Backend as _, Fault, LogNormal, Observed, PlaceId, Simulated, Times};
 
 fn disks(scale: f64) -> Simulated {
     let scale = Ratio::new(scale).unwrap();
@@ -15,25 +15,25 @@ fn disks(scale: f64) -> Simulated {
 #[test]
 fn the_laws_have_the_means_that_they_were_fitted_to() {
     let mut stream = Seed::new(1).stream();
-    let mut mean_and_slowest = |law: Law| {
+    let mut mean_and_slowest = |distribution: LogNormal| {
         let groups = 4000;
         let mut slowest = 0.0;
         for _ in 0..groups {
-            let draws = (0..24).map(|_| law.draw(&mut stream).as_secs_f64());
+            let draws = (0..24).map(|_| distribution.draw(&mut stream).as_secs_f64());
             slowest += draws.fold(0.0, f64::max);
         }
-        (law.mean_s(), slowest / f64::from(groups))
+        (distribution.mean_s(), slowest / f64::from(groups))
     };
     let times = Times::PELICAN;
     let slow = Times::PELICAN_SLOW_MOUNTS.mount_loaded;
-    for (law, mean, slowest) in [
+    for (distribution, mean, slowest) in [
         (times.spin_up, 9.27, 10.32),
         (times.unmount, 0.53, 1.00),
         (times.mount, 1.28, 2.41),
         (times.mount_loaded, 2.0, 4.45),
         (slow, 6.6, 14.8),
     ] {
-        let found = mean_and_slowest(law);
+        let found = mean_and_slowest(distribution);
         assert!((found.0 / mean - 1.0).abs() < 0.02, "mean {found:?}, not {mean}");
         assert!((found.1 / slowest - 1.0).abs() < 0.02, "slowest {found:?}, not {slowest}");
     }

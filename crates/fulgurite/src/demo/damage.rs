@@ -147,7 +147,7 @@ fn damage_set(
                 *left -= cost;
                 room -= cost;
                 let information = fulgurite_glass::InformationTrack::new(track);
-                spoil(&file, platter, platter.map.physical(information), count, random)?;
+                flip_bytes(&file, platter, platter.map.physical(information), count, random)?;
                 if is_whole {
                     damage.tracks += 1;
                 } else {
@@ -177,7 +177,7 @@ fn writable(path: &Path) -> anyhow::Result<File> {
 }
 
 /// Flips bytes in the payloads of `count` sectors of a physical track.
-fn spoil(
+fn flip_bytes(
     file: &File,
     platter: &Platter,
     track: TrackIndex,

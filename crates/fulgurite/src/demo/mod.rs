@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use fulgurite_archive::status::{ShardPlace, VerifiedPlatter};
+use fulgurite_archive::status::{ShardLocation, VerifiedPlatter};
 use fulgurite_archive_commands::admin::AdminClient;
 use fulgurite_archive_commands::config::{Config, Fidelity, Overrides};
-use fulgurite_archive_commands::serve::{self, Running};
+use fulgurite_archive_commands::serve::{self, RunningServer};
 use fulgurite_client::credentials::KeyPair;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::Remote;
@@ -31,8 +31,8 @@ use fulgurite_gateway::ColdTiers;
 use fulgurite_object_commands::{
     self as objects, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier,
 };
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{self, Output, counted, note};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{self, Output, note, pluralize};
 use fulgurite_units::{Duration, Seed};
 use report::Report;
 
@@ -66,16 +66,16 @@ const PLACES_SHOWN: usize = 3;
 
 /// Runs `demo`.
 pub(crate) async fn demo(args: &DemoArgs, out: &Output) -> anyhow::Result<()> {
-    let place = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .prefix("fulgurite-demo-")
         .tempdir()
         .context("cannot make a temporary directory")?;
-    let root = place.path().to_owned();
+    let root = directory.path().to_owned();
     let result = run(args, &root, out).await;
     let is_corrupt = result.as_ref().err().is_some_and(|error| exit_of(error) == Exit::Corrupt);
     if args.keep || is_corrupt {
-        let kept = place.keep();
-        note(format_args!("kept: {}", kept.display()));
+        let path = directory.keep();
+        note(format_args!("kept: {}", path.display()));
     }
     result
 }
@@ -87,7 +87,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     let files = source.files()?;
     if files.is_empty() {
         let message = format!("\"{}\" holds no files", source.folder.display());
-        return Err(Coded::new(Exit::NotFound, message).into());
+        return Err(ExitError::new(Exit::NotFound, message).into());
     }
     let data = root.join("archive");
     std::fs::create_dir(&data)?;
@@ -109,8 +109,8 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     let archive = serve::open(&config, &data, &ColdTiers::default()).await?;
     let running =
         serve::listen(&config, &data, &keys, None, (archive, ColdTiers::default())).await?;
-    let stage = Stage::new(&running, keys, &config, &data, root, out)?;
-    let result = stage.play(args.seed, &source, &files).await;
+    let session = DemoSession::new(&running, keys, &config, &data, root, out)?;
+    let result = session.run_steps(args.seed, &source, &files).await;
     let stopped = running.stop().await;
     let report = result?;
     stopped?;
@@ -118,14 +118,14 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     match report.differing.len() {
         0 => Ok(()),
         count => {
-            let message = format!("{} came back different", counted(count as u64, "file"));
-            Err(Coded::new(Exit::Corrupt, message).into())
+            let message = format!("{} came back different", pluralize(count as u64, "file"));
+            Err(ExitError::new(Exit::Corrupt, message).into())
         }
     }
 }
 
 /// The archive of a demo and its clients.
-struct Stage<'a> {
+struct DemoSession<'a> {
     client: Client,
     admin: AdminClient,
     endpoint: String,
@@ -137,9 +137,9 @@ struct Stage<'a> {
     quiet: Output,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> DemoSession<'a> {
     fn new(
-        running: &Running,
+        running: &RunningServer,
         keys: KeyPair,
         config: &'a Config,
         data: &'a Path,
@@ -165,13 +165,13 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn step(&self, what: impl std::fmt::Display) {
+    fn step(&self, text: impl std::fmt::Display) {
         if !self.out.is_json() {
-            note(format_args!("- {what}"));
+            note(format_args!("- {text}"));
         }
     }
 
-    async fn play(
+    async fn run_steps(
         &self,
         seed: u64,
         source: &source::Source,
@@ -195,7 +195,7 @@ impl<'a> Stage<'a> {
         let status = self.admin.status().await?;
         report.repaired(&status, geometry);
         for file in files.iter().step_by(files.len().div_ceil(PLACES_SHOWN)) {
-            let places: Vec<ShardPlace> = self.admin.locate(BUCKET, file.key()).await?;
+            let places: Vec<ShardLocation> = self.admin.locate(BUCKET, file.key()).await?;
             report.places.push((file.key().to_owned(), places));
         }
         Ok(report)
@@ -203,7 +203,7 @@ impl<'a> Stage<'a> {
 
     async fn put(&self, files: &[PlannedPut], report: &mut Report) -> anyhow::Result<()> {
         let bytes = files.iter().map(PlannedPut::bytes).sum();
-        let count = counted(files.len() as u64, "file");
+        let count = pluralize(files.len() as u64, "file");
         self.step(format_args!("putting {count}, {}", output::bytes(bytes)));
         self.client.create_bucket(BUCKET).await?;
         let job = PutJob {
@@ -225,7 +225,7 @@ impl<'a> Stage<'a> {
         let status = self.admin.status().await?;
         if status.objects_staged != 0 || status.staged_bytes != 0 {
             let message = format!("{} objects are still staged", status.objects_staged);
-            return Err(Coded::new(Exit::Failure, message).into());
+            return Err(ExitError::new(Exit::Failure, message).into());
         }
         let probe = self.root.join("probe");
         let key = files[0].key();
@@ -234,7 +234,7 @@ impl<'a> Stage<'a> {
             Err(error) => Err(error.into()),
             Ok(_) => {
                 let message = format!("\"{key}\" could be read without a restore");
-                Err(Coded::new(Exit::Failure, message).into())
+                Err(ExitError::new(Exit::Failure, message).into())
             }
         }
     }
@@ -271,7 +271,7 @@ impl<'a> Stage<'a> {
         let objects = objects::list_all(&self.client, BUCKET, PREFIX).await?;
         if objects.len() != files.len() {
             let message = format!("{} of {} files are listed", objects.len(), files.len());
-            return Err(Coded::new(Exit::Corrupt, message).into());
+            return Err(ExitError::new(Exit::Corrupt, message).into());
         }
         let job = GetJob {
             client: &self.client,
@@ -299,7 +299,7 @@ fn all_readable(platters: &[VerifiedPlatter]) -> anyhow::Result<()> {
     let Some(bad) = bad else { return Ok(()) };
     let reason = bad.error.clone().unwrap_or_else(|| "tracks are unreadable".to_owned());
     let message = format!("platter {} failed before it was damaged: {reason}", bad.platter);
-    Err(Coded::new(Exit::Corrupt, message).into())
+    Err(ExitError::new(Exit::Corrupt, message).into())
 }
 
 #[cfg(test)]

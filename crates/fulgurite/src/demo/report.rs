@@ -1,12 +1,12 @@
 //! The report of a demo, as one JSON object or as a page of text.
 
 use fulgurite_archive::DecodeStatus;
-use fulgurite_archive::status::{SealReport, ShardPlace, Status};
+use fulgurite_archive::status::{SealReport, ShardLocation, Status};
 use fulgurite_archive_commands::admin::show_place;
 use fulgurite_archive_commands::config::Fidelity;
 use fulgurite_glass::Geometry;
 use fulgurite_object_commands::{GetSummary, PutSummary};
-use fulgurite_terminal::output::{self, Output, counted, grouped, rate};
+use fulgurite_terminal::output::{self, Output, group_digits, pluralize, rate};
 use serde_json::json;
 
 use super::damage::Damage;
@@ -39,7 +39,7 @@ pub(crate) struct Report {
     fidelity: Fidelity,
     decode: Option<DecodeStatus>,
     /// Places of a few files.
-    pub(crate) places: Vec<(String, Vec<ShardPlace>)>,
+    pub(crate) places: Vec<(String, Vec<ShardLocation>)>,
 }
 
 impl Report {
@@ -110,14 +110,14 @@ impl Report {
     fn to_text(&self) -> String {
         let put = &self.put;
         let bytes = put.bytes;
-        let line = |what: &str, seconds: f64| {
-            format!("{what:10} {:>10}  {}", output::seconds(seconds), rate(bytes, seconds))
+        let line = |name: &str, seconds: f64| {
+            format!("{name:10} {:>10}  {}", output::seconds(seconds), rate(bytes, seconds))
         };
         let mut lines = vec![
             String::new(),
             format!("source     {} ({})", self.folder, self.origin),
             format!("endpoint   {} (gone now)", self.endpoint),
-            format!("files      {}, {}", grouped(put.objects), output::bytes(bytes)),
+            format!("files      {}, {}", group_digits(put.objects), output::bytes(bytes)),
             line("put", put.seconds),
             line("seal", self.seal_seconds),
             line("restore", self.restore_seconds),
@@ -128,23 +128,23 @@ impl Report {
                 self.platters.0,
                 self.platters.1,
                 output::bytes(self.platter_bytes),
-                times(self.platter_bytes, bytes)
+                ratio(self.platter_bytes, bytes)
             ),
             format!(
                 "damaged    {} taken away, {} destroyed, {} with flipped bytes (seed {})",
-                counted(self.damage.platters_lost.len() as u64, "platter"),
-                counted(self.damage.tracks, "track"),
-                counted(self.damage.sectors, "sector"),
+                pluralize(self.damage.platters_lost.len() as u64, "platter"),
+                pluralize(self.damage.tracks, "track"),
+                pluralize(self.damage.sectors, "sector"),
                 self.seed
             ),
             format!(
                 "repaired   {} by their track, {} by their group, {} by the set",
-                counted(self.repaired.0, "sector"),
-                counted(self.repaired.1, "track"),
-                counted(self.repaired.2, "track")
+                pluralize(self.repaired.0, "sector"),
+                pluralize(self.repaired.1, "track"),
+                pluralize(self.repaired.2, "track")
             ),
         ];
-        lines.extend(self.decode.as_ref().map(decoded));
+        lines.extend(self.decode.as_ref().map(format_decode));
         lines.push("places     of a few files:".to_owned());
         for (key, places) in &self.places {
             lines.push(format!("  {key}"));
@@ -152,14 +152,14 @@ impl Report {
         }
         lines.push(match &self.geometry {
             Some(geometry) => {
-                let how = match self.fidelity {
+                let scope = match self.fidelity {
                     Fidelity::Sector => "which sectors fail, not how light writes them",
                     Fidelity::Soft => "what a decoder says of each voxel, by measured statistics",
                     Fidelity::Analog => "voxels, light, camera and noise, by assumed sizes",
                 };
                 let profile = &geometry.profile;
                 format!(
-                    "simulated  the glass (profile {profile}: {how}) and the library's mechanics"
+                    "simulated  the glass (profile {profile}: {scope}) and the library's mechanics"
                 )
             }
             None => String::new(),
@@ -171,11 +171,11 @@ impl Report {
 
     fn verdict(&self) -> String {
         if self.differing.is_empty() {
-            let files = counted(self.get.objects, "file");
+            let files = pluralize(self.get.objects, "file");
             return format!("result     every byte of {files} came back");
         }
         let mut text =
-            format!("result     {} DIFFER", counted(self.differing.len() as u64, "file"));
+            format!("result     {} DIFFER", pluralize(self.differing.len() as u64, "file"));
         for key in self.differing.iter().take(fulgurite_object_commands::limits::FAILURES_SHOWN_MAX)
         {
             text.push_str("\n  ");
@@ -186,25 +186,25 @@ impl Report {
 }
 
 /// Describes the work of the decode service in a line.
-fn decoded(status: &DecodeStatus) -> String {
-    let by: Vec<String> = status
+fn format_decode(status: &DecodeStatus) -> String {
+    let decoders: Vec<String> = status
         .sectors
         .iter()
-        .map(|(name, sectors)| format!("{} by the decoder {name}", counted(*sectors, "sector")))
+        .map(|(name, sectors)| format!("{} by the decoder {name}", pluralize(*sectors, "sector")))
         .collect();
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let rate = status.voxels as f64 / status.busy_seconds.max(1e-9) / 1e6;
     format!(
         "decoded    {}, {} not at all, {} from more than one set of images; {rate:.2} million \
          voxels a second and core, simulation of light included",
-        by.join(", "),
-        grouped(status.lost),
-        grouped(status.reread)
+        decoders.join(", "),
+        group_digits(status.lost),
+        group_digits(status.reread)
     )
 }
 
-fn times(whole: u64, part: u64) -> f64 {
+fn ratio(whole: u64, part: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
-    let times = whole as f64 / part.max(1) as f64;
-    times
+    let ratio = whole as f64 / part.max(1) as f64;
+    ratio
 }

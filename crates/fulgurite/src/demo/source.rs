@@ -19,7 +19,7 @@ pub(crate) struct Source {
 }
 
 /// Sources embedded in the program, for a demo outside of any checkout.
-const CARRIED: [(&str, &str); 6] = [
+const EMBEDDED: [(&str, &str); 6] = [
     ("Cargo.toml", include_str!("../../Cargo.toml")),
     ("src/main.rs", include_str!("../main.rs")),
     ("src/cli.rs", include_str!("../cli.rs")),
@@ -35,7 +35,7 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyh
         let is_folder = std::fs::metadata(folder).is_ok_and(|metadata| metadata.is_dir());
         if !is_folder {
             let message = format!("\"{}\" is not a folder", folder.display());
-            return Err(fulgurite_terminal::exit::Coded::new(
+            return Err(fulgurite_terminal::exit::ExitError::new(
                 fulgurite_terminal::exit::Exit::NotFound,
                 message,
             )
@@ -50,7 +50,7 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyh
         let origin = "a copy of the project's own sources";
         return Ok(Source { folder: scratch.to_owned(), origin });
     }
-    for (name, text) in CARRIED {
+    for (name, text) in EMBEDDED {
         let path = scratch.join(name);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
@@ -84,7 +84,7 @@ impl Source {
     pub(crate) fn files(&self) -> anyhow::Result<Vec<PlannedPut>> {
         let mut files = Vec::new();
         let entries = WalkDir::new(&self.folder).sort_by_file_name().into_iter();
-        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !is_passed_over(entry)) {
+        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !is_excluded(entry)) {
             let entry = entry?;
             if !entry.file_type().is_file() {
                 continue;
@@ -98,7 +98,7 @@ impl Source {
     }
 }
 
-fn is_passed_over(entry: &DirEntry) -> bool {
+fn is_excluded(entry: &DirEntry) -> bool {
     entry.file_type().is_dir()
         && (entry.file_name() == ".git"
             || entry.file_name() == "target"

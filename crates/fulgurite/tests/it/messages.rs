@@ -179,11 +179,11 @@ fn config_show_prints_a_file() {
 fn config_show_takes_the_environment() {
     let mut command = fulgurite(&["config", "show", "--json"]);
     command.env("FULGURITE_SEAL_AGE", "90m").env("FULGURITE_SEAL_AEG", "1h");
-    let said = command.output().unwrap();
-    let shown: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    let output = command.output().unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(shown["seal"]["age"], "90m");
     assert_eq!(shown["profile"], "desk");
-    let warned = String::from_utf8(said.stderr).unwrap();
+    let warned = String::from_utf8(output.stderr).unwrap();
     assert!(warned.contains("not a setting") && warned.contains("FULGURITE_SEAL_AEG"), "{warned}");
 }
 
@@ -193,7 +193,7 @@ fn a_wrong_configuration_names_the_place() {
     let path = folder.path().join("f.toml");
     std::fs::write(&path, "[seal]\nages = \"1h\"\n").unwrap();
     let path = path.to_string_lossy();
-    let said = transcript(&mut fulgurite(&["serve", "--data", "x", "--config", &path]));
+    let output = transcript(&mut fulgurite(&["serve", "--data", "x", "--config", &path]));
     expect![[r#"
         err: fulgurite: configuration "f.toml" is wrong: TOML parse error at line 2,
             column 1
@@ -204,7 +204,7 @@ fn a_wrong_configuration_names_the_place() {
             `far_libraries`, `far_redundancy`
         exit: 3
     "#]]
-    .assert_eq(&fold(&said.replace(&*path, "f.toml")));
+    .assert_eq(&fold(&output.replace(&*path, "f.toml")));
 }
 
 #[test]

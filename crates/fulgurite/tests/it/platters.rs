@@ -23,8 +23,8 @@ fn sealed(folder: &Path) -> PathBuf {
     let platters = fs::read_dir(data.join("platters")).unwrap();
     let paths = platters.map(|entry| entry.unwrap().path());
     let is_information = |path: &PathBuf| {
-        let said = fulgurite(&["inspect", &path.to_string_lossy()]).output().unwrap();
-        String::from_utf8_lossy(&said.stdout).contains(": information platter 0")
+        let output = fulgurite(&["inspect", &path.to_string_lossy()]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).contains(": information platter 0")
     };
     paths
         .filter(|path| path.extension().is_some_and(|e| e == "glass"))
@@ -53,9 +53,9 @@ fn a_platter_tells_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let platter = sealed(folder.path());
     let shown = platter.to_string_lossy().into_owned();
-    let said = fulgurite(&["inspect", "--map", "--json", &shown]).output().unwrap();
-    assert!(said.status.success());
-    let text = String::from_utf8(said.stdout).unwrap();
+    let output = fulgurite(&["inspect", "--map", "--json", &shown]).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["header", "body", "map"]);
@@ -73,9 +73,9 @@ fn what_is_no_platter_is_told_by_name() {
     let inspect = |bytes: &[u8]| {
         let path = folder.path().join("x.glass");
         fs::write(&path, bytes).unwrap();
-        let said = transcript(&mut fulgurite(&["inspect", &path.to_string_lossy()]));
+        let output = transcript(&mut fulgurite(&["inspect", &path.to_string_lossy()]));
         let id = platter.file_stem().unwrap().to_string_lossy();
-        fold(&said.replace(&*path.to_string_lossy(), "x.glass").replace(&*id, "ID"))
+        fold(&output.replace(&*path.to_string_lossy(), "x.glass").replace(&*id, "ID"))
     };
     expect![[r#"
         err: fulgurite: x.glass: this is not a platter: no header sector can be read at
@@ -125,9 +125,9 @@ fn a_lost_catalog_is_rebuilt() {
     let recover = || fulgurite(&["recover", "--data", &shown]).output().unwrap();
     assert_eq!(recover().status.code(), Some(3), "a catalog is there");
     fs::remove_dir_all(data.join("catalog")).unwrap();
-    let said = recover();
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    let output = recover();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.starts_with("1 object in 1 bucket, 97.7 KiB, from 4 platters of 1 set"), "{text}");
     let _server = Server::start(&data, &[]);
     for args in [
@@ -149,10 +149,10 @@ fn the_demo_brings_every_byte_back() {
         fs::write(folder.path().join(format!("file {number}")), bytes).unwrap();
     }
     let shown = folder.path().to_string_lossy().into_owned();
-    let said = fulgurite(&["demo", "--json", "--seed", "3", &shown]).output().unwrap();
-    let errors = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success(), "{errors}");
-    let report: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let output = fulgurite(&["demo", "--json", "--seed", "3", &shown]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["objects"], 20);
     assert_eq!(report["differing"].as_array().unwrap().len(), 0);
     assert_eq!(report["damage"]["platters_lost"].as_array().unwrap().len(), 1);
@@ -168,11 +168,11 @@ fn the_demo_brings_every_byte_back_through_light() {
     fs::write(folder.path().join("file"), [7; 9_000]).unwrap();
     let shown = folder.path().to_string_lossy().into_owned();
     let demo = ["demo", "--json", "--fidelity", "analog", "--keep", &shown];
-    let said = fulgurite(&demo).output().unwrap();
-    let errors = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success(), "{errors}");
+    let output = fulgurite(&demo).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
     let kept = errors.lines().find_map(|line| line.strip_prefix("kept: ")).unwrap();
-    let report: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["differing"].as_array().unwrap().len(), 0);
     assert!(report["repaired_by_set"].as_u64().unwrap() > 0, "{report}");
     let read = |decoder: usize| report["decode"]["sectors"][decoder][1].as_u64().unwrap();
@@ -185,15 +185,15 @@ fn the_demo_brings_every_byte_back_through_light() {
     let pictures = folder.path().join("pictures");
     let (platter, out) = (platter.to_string_lossy(), pictures.to_string_lossy());
     let render = ["glass", "render", &platter, "--layer", "2", "--seed", "1", "--out", &out];
-    let said = fulgurite(&render).output().unwrap();
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let output = fulgurite(&render).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for name in ["state-0", "state-3", "symbols", "decoded", "errors"] {
         let picture = fs::read(pictures.join(format!("{name}.png"))).unwrap();
         assert_eq!(&picture[1..4], b"PNG", "{name}");
     }
     let missing = ["glass", "render", &platter, "--layer", "99", "--out", &out];
-    let said = fulgurite(&missing).output().unwrap();
-    assert_eq!(said.status.code(), Some(4));
-    assert!(String::from_utf8_lossy(&said.stderr).contains("has no layer 99; there are 0 to 14"));
+    let output = fulgurite(&missing).output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has no layer 99; there are 0 to 14"));
     fs::remove_dir_all(kept).unwrap();
 }

@@ -44,7 +44,7 @@ fn an_archive_that_lost_its_keys_says_that_the_old_ones_are_void() {
     let data = folder.path().join("data");
     let shown = data.to_string_lossy().into_owned();
     let args = ["serve", "--data", &shown, "--listen", "127.0.0.1:0", "--profile", "demo"];
-    let mut said = Vec::new();
+    let mut logs = Vec::new();
     for start in 0..3 {
         if start == 2 {
             fs::remove_file(data.join("credentials.toml")).unwrap();
@@ -57,12 +57,12 @@ fn an_archive_that_lost_its_keys_says_that_the_old_ones_are_void() {
         std::io::Read::read_exact(process.stdout.as_mut().unwrap(), &mut first).unwrap();
         process.kill().unwrap();
         process.wait().unwrap();
-        said.push(fs::read_to_string(folder.path().join("log")).unwrap());
+        logs.push(fs::read_to_string(folder.path().join("log")).unwrap());
     }
     let warning = "a new pair was made, and keys that clients have no longer work";
-    let warned: Vec<bool> = said.iter().map(|log| log.contains(warning)).collect();
-    assert_eq!(warned, [false, false, true], "{said:?}");
-    assert!(said[2].contains("credentials.toml"), "{}", said[2]);
+    let warned: Vec<bool> = logs.iter().map(|log| log.contains(warning)).collect();
+    assert_eq!(warned, [false, false, true], "{logs:?}");
+    assert!(logs[2].contains("credentials.toml"), "{}", logs[2]);
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn given_keys_are_not_stored_and_wrong_ones_refused() {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
         line.split('"').nth(1).unwrap().to_owned()
     };
-    let theirs = (value("access_key"), value("secret_key"));
-    let pair = ["--access-key", &theirs.0, "--secret-key", &theirs.1];
+    let operator_keys = (value("access_key"), value("secret_key"));
+    let pair = ["--access-key", &operator_keys.0, "--secret-key", &operator_keys.1];
     let listed = fulgurite(&["ls", "--endpoint", &endpoint]).args(pair).output().unwrap();
     assert_eq!(listed.status.code(), Some(6));
     assert_eq!(server.terminate(), Some(0));

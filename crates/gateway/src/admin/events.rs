@@ -32,10 +32,10 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::limits::EVENTS_SILENCE_MAX;
+use crate::limits::KEEPALIVE_INTERVAL;
 
 /// A source of events for one subscriber.
-pub(super) trait Watch: Send + 'static {
+pub(super) trait EventSource: Send + 'static {
     /// Returns the next event and whether it is the last; `None` when there are no more.
     /// Cancel-safe: dropping the future loses no event.
     fn next(&mut self) -> impl Future<Output = Option<(Bytes, bool)>> + Send;
@@ -51,7 +51,7 @@ pub(super) struct Events<W> {
     is_over: bool,
 }
 
-impl<W: Watch> Events<W> {
+impl<W: EventSource> Events<W> {
     pub(super) const fn new(
         watch: W,
         stopping: watch::Receiver<bool>,
@@ -86,7 +86,7 @@ impl<W: Watch> Events<W> {
             }
             next = self.watch.next() => next?,
             // The write detects a client that is gone.
-            () = tokio::time::sleep(EVENTS_SILENCE_MAX) => {
+            () = tokio::time::sleep(KEEPALIVE_INTERVAL) => {
                 return Some(Bytes::from_static(b":\n\n"));
             }
         };
@@ -108,7 +108,7 @@ impl ArchiveWatch {
     }
 }
 
-impl Watch for ArchiveWatch {
+impl EventSource for ArchiveWatch {
     async fn next(&mut self) -> Option<(Bytes, bool)> {
         let seen = tokio::select! {
             biased;

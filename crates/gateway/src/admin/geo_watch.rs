@@ -1,17 +1,17 @@
 //! The events of a namespace over several sites for one subscriber.
 
 use bytes::Bytes;
-use fulgurite_geo_store::{GeoWatch, Seen};
+use fulgurite_geo_store::{GeoSubscriber, GeoUpdate};
 use serde_json::json;
 
-use super::events::{Watch, event};
+use super::events::{EventSource, event};
 
-impl Watch for GeoWatch {
+impl EventSource for GeoSubscriber {
     async fn next(&mut self) -> Option<(Bytes, bool)> {
         let text = match Self::next(self).await {
-            Seen::Scene(geo) => event("scene", Some(0), &json!({ "step": 0, "geo": geo })),
-            Seen::Step(step, happened) => {
-                event("step", Some(step), &json!({ "step": step, "happened": happened }))
+            GeoUpdate::Snapshot(geo) => event("scene", Some(0), &json!({ "step": 0, "geo": geo })),
+            GeoUpdate::Step(step, geo_event) => {
+                event("step", Some(step), &json!({ "step": step, "happened": geo_event }))
             }
         };
         Some((text, false))

@@ -42,7 +42,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fulgurite_archive::{
-    Archive, ArchiveError, BucketName, Chosen, ErrorKind, ObjectKey, Progress, StorageClass,
+    Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, ObjectSelection, Progress,
+    StorageClass,
 };
 use fulgurite_stacks::StacksError;
 use fulgurite_tome_store::StoreError;
@@ -65,19 +66,19 @@ use tokio::time::MissedTickBehavior;
 use self::events::{ArchiveWatch, Events};
 use self::nonces::NonceFile;
 pub(crate) use self::operator::reads_authorization;
-use self::operator::{CallFault, CallGate, Early};
+use self::operator::{CallFault, CallGate, EarlyNonce};
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
 pub(crate) use self::routes::{EVENTS, GEO_EVENTS, RACK_EVENTS, TOMES_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
-use crate::status::WholeStatus;
+use crate::status::FullStatus;
 use crate::{ColdTiers, Credentials, GatewayError, Limits, Result, ServerStatus};
 
 /// Path prefix of the operator's interface.
 pub(crate) const PREFIX: &str = "/-/";
 /// Lines buffered for a slow reader.
-const LINES_WAITING: usize = 16;
+const LINES_BUFFERED: usize = 16;
 
 /// Serves the operator's calls.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ pub(crate) struct Admin {
     /// Where nonces survive a restart.
     nonces: Option<Arc<Mutex<NonceFile>>>,
     calls: Arc<Semaphore>,
-    watchers: Arc<Semaphore>,
+    subscribers: Arc<Semaphore>,
     body_timeout: Duration,
     stopping: watch::Receiver<bool>,
 }
@@ -122,14 +123,14 @@ impl Admin {
             gate: CallGate::new(started_ms, &early),
             nonces,
             calls: Arc::new(Semaphore::new(limits.admin_requests)),
-            watchers: Arc::new(Semaphore::new(limits.watchers)),
+            subscribers: Arc::new(Semaphore::new(limits.subscribers)),
             body_timeout: limits.body_timeout,
             stopping,
         })
     }
 
     /// Checks that a call comes from the operator, and serves it.
-    pub(crate) async fn answer(
+    pub(crate) async fn respond(
         &self,
         parts: &Parts,
         body: Incoming,
@@ -141,8 +142,8 @@ impl Admin {
             return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
         };
         let admitted = match self.admit_call(parts, &body.to_bytes()) {
-            Ok(Some(early)) => self.keep(early).await,
-            judged => judged.map(|_| ()),
+            Ok(Some(early)) => self.persist(early).await,
+            verdict => verdict.map(|_| ()),
         };
         match admitted {
             Ok(()) => self.serve(parts, server).await,
@@ -154,23 +155,23 @@ impl Admin {
     }
 
     /// Stores the nonce that must survive a restart, before the call is carried out.
-    async fn keep(&self, early: Early) -> Result<(), CallFault> {
+    async fn persist(&self, early: EarlyNonce) -> Result<(), CallFault> {
         let Some(nonces) = self.nonces.clone() else { return Ok(()) };
-        let keep = move || {
+        let persist = move || {
             let mut nonces = nonces.lock().unwrap_or_else(PoisonError::into_inner);
-            nonces.keep(early, now_ms())
+            nonces.persist(early, now_ms())
         };
-        match tokio::task::spawn_blocking(keep).await {
+        match tokio::task::spawn_blocking(persist).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 tracing::error!(%error, "the nonce of an admin call could not be kept");
-                Err(CallFault::NotKept)
+                Err(CallFault::NotPersisted)
             }
-            Err(_) => Err(CallFault::NotKept),
+            Err(_) => Err(CallFault::NotPersisted),
         }
     }
 
-    fn admit_call(&self, parts: &Parts, body: &[u8]) -> Result<Option<Early>, CallFault> {
+    fn admit_call(&self, parts: &Parts, body: &[u8]) -> Result<Option<EarlyNonce>, CallFault> {
         let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
         let authorization = headers.next().and_then(|value| value.to_str().ok());
         let (Some(authorization), None) = (authorization, headers.next()) else {
@@ -181,7 +182,7 @@ impl Admin {
         let admit = |keys| self.gate.admit(keys, authorization, &call, now_ms());
         match (admit(&self.credentials), &self.operator) {
             (Err(CallFault::Signature), Some(operator)) => admit(operator),
-            (judged, _) => judged,
+            (verdict, _) => verdict,
         }
     }
 
@@ -191,7 +192,7 @@ impl Admin {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
         };
         let query = parts.uri.query().unwrap_or_default();
-        let Some(call) = Call::of(&parts.method, parts.uri.path()) else {
+        let Some(call) = Call::for_request(&parts.method, parts.uri.path()) else {
             return refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call");
         };
         match call {
@@ -199,7 +200,7 @@ impl Admin {
                 let status = self.archive.status().await;
                 let (has_rack, has_tomes) = (self.cold.rack.is_some(), self.cold.tomes.is_some());
                 let has_geo = self.cold.geo.is_some();
-                answer(status.map(|archive| WholeStatus {
+                respond(status.map(|archive| FullStatus {
                     archive,
                     server,
                     has_rack,
@@ -208,7 +209,7 @@ impl Admin {
                 }))
             }
             Call::Locate => self.locate(query).await,
-            Call::Orphans => answer(self.archive.orphans().await),
+            Call::Orphans => respond(self.archive.orphans().await),
             Call::DiscardOrphan => self.discard_orphan(query).await,
             Call::Events => self.events().await,
             Call::Seal => self.seal(slot, query),
@@ -220,7 +221,7 @@ impl Admin {
                 let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
                 match platter(query) {
                     Ok(platter) => {
-                        self.stream(slot, self.told(Arc::clone(&progress)), async move {
+                        self.stream(slot, self.progress_source(Arc::clone(&progress)), async move {
                             archive.verify(platter, &progress).await
                         })
                     }
@@ -236,16 +237,16 @@ impl Admin {
     }
 
     fn seal(&self, slot: OwnedSemaphorePermit, query: &str) -> Response<Body> {
-        let Ok(waits) = parsed::<bool>(query, "wait") else {
+        let Ok(waits) = parse_parameter::<bool>(query, "wait") else {
             let message = "wait is true or false";
             return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
         };
         let archive = self.archive.clone();
-        let told = self.told(archive.seal_progress());
-        self.stream(slot, told, async move {
+        let progress_source = self.progress_source(archive.seal_progress());
+        self.stream(slot, progress_source, async move {
             let report = archive.seal().await?;
             if waits == Some(true) {
-                archive.until_moved().await?;
+                archive.wait_until_moved().await?;
             }
             Ok::<_, ArchiveError>(report)
         })
@@ -265,7 +266,7 @@ impl Admin {
 
     fn geo_events(&self) -> Response<Body> {
         let Some(geo) = &self.cold.geo else { return self.geo() };
-        let Some(slot) = self.watcher() else { return too_many_watch() };
+        let Some(slot) = self.acquire_subscriber_slot() else { return too_many_subscribers() };
         Events::new(geo.watch(), self.stopping.clone(), slot).response()
     }
 
@@ -275,20 +276,20 @@ impl Admin {
             return refuse(StatusCode::BAD_REQUEST, "Invalid", "bucket and class must be given");
         };
         let chosen = match (value("key"), value("prefix")) {
-            (Some(key), None) => ObjectKey::new(&key).map(Chosen::One),
-            (None, Some(prefix)) => Ok(Chosen::Below(prefix)),
+            (Some(key), None) => ObjectKey::new(&key).map(ObjectSelection::One),
+            (None, Some(prefix)) => Ok(ObjectSelection::Prefix(prefix)),
             (None, None) | (Some(_), Some(_)) => {
                 let message = "a key or a prefix must be given, and not both";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
         };
-        let named = || -> Result<_, ArchiveError> {
+        let parse = || -> Result<_, ArchiveError> {
             Ok((BucketName::new(&bucket)?, chosen?, StorageClass::parse(&class)?))
         };
-        match named() {
+        match parse() {
             Ok((bucket, chosen, class)) => {
                 let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
-                self.stream(slot, self.told(Arc::clone(&progress)), async move {
+                self.stream(slot, self.progress_source(Arc::clone(&progress)), async move {
                     archive.reclassify(&bucket, chosen, class, &progress).await
                 })
             }
@@ -297,7 +298,7 @@ impl Admin {
     }
 
     async fn events(&self) -> Response<Body> {
-        let Some(slot) = self.watcher() else { return too_many_watch() };
+        let Some(slot) = self.acquire_subscriber_slot() else { return too_many_subscribers() };
         let restores = self.archive.watch_restores();
         match self.archive.watch_library().await {
             Ok(library) => {
@@ -309,8 +310,8 @@ impl Admin {
     }
 
     /// Takes a slot for one more subscriber, if one is free.
-    fn watcher(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.watchers).try_acquire_owned().ok()
+    fn acquire_subscriber_slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.subscribers).try_acquire_owned().ok()
     }
 
     async fn locate(&self, query: &str) -> Response<Body> {
@@ -319,7 +320,7 @@ impl Admin {
             return refuse(StatusCode::BAD_REQUEST, "Invalid", "bucket and key must be given");
         };
         match BucketName::new(&bucket).and_then(|bucket| Ok((bucket, ObjectKey::new(&key)?))) {
-            Ok((bucket, key)) => answer(self.archive.locate(&bucket, &key).await),
+            Ok((bucket, key)) => respond(self.archive.locate(&bucket, &key).await),
             Err(error) => Failure::from(error).response(),
         }
     }
@@ -329,7 +330,7 @@ impl Admin {
             return refuse(StatusCode::BAD_REQUEST, "Invalid", "file must be given");
         };
         let discarded = self.archive.discard_orphan(file.to_string()).await;
-        answer(discarded.map(|()| json!({ "discarded": file })))
+        respond(discarded.map(|()| json!({ "discarded": file })))
     }
 
     async fn margins(&self, platter: PlatterId) -> Response<Body> {
@@ -343,15 +344,15 @@ impl Admin {
         }
     }
 
-    fn told(&self, progress: Arc<Progress>) -> ToldByArchive {
-        ToldByArchive { archive: self.archive.clone(), progress }
+    fn progress_source(&self, progress: Arc<Progress>) -> ArchiveProgress {
+        ArchiveProgress { archive: self.archive.clone(), progress }
     }
 
     /// Runs `work` in the background and streams its progress.
     fn stream<T, E>(
         &self,
         slot: OwnedSemaphorePermit,
-        told: impl Told,
+        progress_source: impl ProgressSource,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Response<Body>
     where
@@ -360,19 +361,19 @@ impl Admin {
     {
         let mut work = Box::pin(work);
         // An immediate error gets an HTTP status of its own.
-        let at_once = match work.as_mut().now_or_never() {
+        let immediate = match work.as_mut().now_or_never() {
             Some(Err(error)) => return error.into().response(),
             Some(Ok(done)) => Some(done),
             None => None,
         };
         let work = async move {
-            match at_once {
+            match immediate {
                 Some(done) => Ok(done),
                 None => work.await,
             }
         };
-        let (sender, receiver) = mpsc::channel(LINES_WAITING);
-        tokio::spawn(follow(slot, told, work, sender));
+        let (sender, receiver) = mpsc::channel(LINES_BUFFERED);
+        tokio::spawn(stream_progress(slot, progress_source, work, sender));
         let lines = futures::stream::unfold(receiver, |mut receiver| async move {
             let line: Bytes = receiver.recv().await?;
             Some((Ok::<_, Infallible>(Frame::data(line)), receiver))
@@ -385,19 +386,19 @@ impl Admin {
 }
 
 /// Reports the progress of a long call.
-trait Told: Send + Sync + 'static {
+trait ProgressSource: Send + Sync + 'static {
     /// Returns the progress; `None` when it is not available now.
-    fn tell(&self, seconds: f64) -> impl Future<Output = Option<Value>> + Send;
+    fn progress(&self, seconds: f64) -> impl Future<Output = Option<Value>> + Send;
 }
 
 /// The progress of a call of the archive.
-struct ToldByArchive {
+struct ArchiveProgress {
     archive: Archive,
     progress: Arc<Progress>,
 }
 
-impl Told for ToldByArchive {
-    async fn tell(&self, seconds: f64) -> Option<Value> {
+impl ProgressSource for ArchiveProgress {
+    async fn progress(&self, seconds: f64) -> Option<Value> {
         let status = self.archive.status().await.ok()?;
         let (bytes_done, bytes_total) = self.progress.bytes();
         Some(json!({
@@ -413,39 +414,39 @@ impl Told for ToldByArchive {
 }
 
 /// The progress of a call that counts bytes: bytes done and bytes in total.
-struct ToldInBytes<F>(F);
+struct ByteProgress<F>(F);
 
-impl<F> Told for ToldInBytes<F>
+impl<F> ProgressSource for ByteProgress<F>
 where
     F: Fn() -> (ByteCount, ByteCount) + Send + Sync + 'static,
 {
-    async fn tell(&self, seconds: f64) -> Option<Value> {
+    async fn progress(&self, seconds: f64) -> Option<Value> {
         let (done, total) = self.0();
         Some(json!({ "seconds": seconds, "bytes_done": done.get(), "bytes_total": total.get() }))
     }
 }
 
 /// Parses the query parameter `name`, if it is present; an error if its value does not parse.
-fn parsed<T: FromStr>(query: &str, name: &str) -> Result<Option<T>, ()> {
+fn parse_parameter<T: FromStr>(query: &str, name: &str) -> Result<Option<T>, ()> {
     query_value(query, name).map(|text| text.parse().map_err(drop)).transpose()
 }
 
-fn too_many_watch() -> Response<Body> {
+fn too_many_subscribers() -> Response<Body> {
     refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "too many watch already")
 }
 
 /// Returns the requested platter, if the query names one; an error if its value is no platter id.
 fn platter(query: &str) -> Result<Option<PlatterId>, ()> {
-    parsed(query, "platter")
+    parse_parameter(query, "platter")
 }
 
 fn no_platter_id() -> Response<Body> {
     refuse(StatusCode::BAD_REQUEST, "Invalid", "platter is not a platter id")
 }
 
-async fn follow<T: Serialize, E: Into<Failure>>(
+async fn stream_progress<T: Serialize, E: Into<Failure>>(
     slot: OwnedSemaphorePermit,
-    told: impl Told,
+    progress_source: impl ProgressSource,
     work: impl Future<Output = Result<T, E>>,
     lines: mpsc::Sender<Bytes>,
 ) {
@@ -463,7 +464,7 @@ async fn follow<T: Serialize, E: Into<Failure>>(
             },
             _ = ticks.tick() => {
                 let seconds = started.elapsed().as_secs_f64();
-                let Some(progress) = told.tell(seconds).await else { continue };
+                let Some(progress) = progress_source.progress(seconds).await else { continue };
                 // The channel is full when the reader is slow: it misses a line, the work goes on.
                 let _ = lines.try_send(line(&json!({ "progress": progress })));
             }
@@ -483,7 +484,7 @@ fn line(value: &Value) -> Bytes {
     Bytes::from(format!("{value}\n"))
 }
 
-fn answer<T: Serialize>(outcome: Result<T, impl Into<Failure>>) -> Response<Body> {
+fn respond<T: Serialize>(outcome: Result<T, impl Into<Failure>>) -> Response<Body> {
     match outcome {
         Ok(value) => reply(StatusCode::OK, &json!(value)),
         Err(error) => error.into().response(),

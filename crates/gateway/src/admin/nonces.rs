@@ -16,8 +16,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::operator::Early;
-use crate::limits::{ADMIN_NONCES_MAX, ADMIN_WINDOW_MS};
+use super::operator::EarlyNonce;
+use crate::limits::{ADMIN_CLOCK_SKEW_MS, ADMIN_NONCES_MAX};
 
 /// Bytes of a line: a time of at most 20 digits, a space, a nonce, its line feed, and one before
 /// it.
@@ -36,7 +36,7 @@ pub(crate) struct NonceFile {
 
 impl NonceFile {
     /// Opens the file; returns the calls in it whose time is still valid.
-    pub(crate) fn open(path: &Path, now_ms: u64) -> io::Result<(Self, Vec<Early>)> {
+    pub(crate) fn open(path: &Path, now_ms: u64) -> io::Result<(Self, Vec<EarlyNonce>)> {
         let mut this = Self { path: path.to_owned(), file: None, lines: 0 };
         let early = this.read(now_ms)?;
         if path.try_exists()? {
@@ -46,23 +46,23 @@ impl NonceFile {
     }
 
     /// Records an admitted call; it is on stable storage when this returns.
-    pub(crate) fn keep(&mut self, early: Early, now_ms: u64) -> io::Result<()> {
+    pub(crate) fn persist(&mut self, early: EarlyNonce, now_ms: u64) -> io::Result<()> {
         if self.file.is_none() || self.lines >= ADMIN_NONCES_MAX {
             let mut all = self.read(now_ms)?;
             all.push(early);
             return self.write(&all);
         }
         let Some(file) = &mut self.file else { return Ok(()) };
-        let kept = file.write_all(line(&early).as_bytes()).and_then(|()| file.sync_data());
-        if kept.is_err() {
+        let written = file.write_all(line(&early).as_bytes()).and_then(|()| file.sync_data());
+        if written.is_err() {
             // After a failed fsync, a second one proves nothing.
             self.file = None;
         }
         self.lines += 1;
-        kept
+        written
     }
 
-    fn read(&self, now_ms: u64) -> io::Result<Vec<Early>> {
+    fn read(&self, now_ms: u64) -> io::Result<Vec<EarlyNonce>> {
         let mut text = Vec::new();
         match File::open(&self.path) {
             Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text)?,
@@ -70,12 +70,13 @@ impl NonceFile {
             Err(error) => return Err(error),
         };
         let text = String::from_utf8_lossy(&text);
-        let is_good = |(time, _): &Early| time.saturating_add(ADMIN_WINDOW_MS) >= now_ms;
-        Ok(text.lines().filter_map(parse).filter(is_good).collect())
+        let is_unexpired =
+            |(time, _): &EarlyNonce| time.saturating_add(ADMIN_CLOCK_SKEW_MS) >= now_ms;
+        Ok(text.lines().filter_map(parse).filter(is_unexpired).collect())
     }
 
     /// Replaces the file atomically.
-    fn write(&mut self, all: &[Early]) -> io::Result<()> {
+    fn write(&mut self, all: &[EarlyNonce]) -> io::Result<()> {
         self.file = None;
         let part = self.path.with_extension("part");
         let mut options = OpenOptions::new();
@@ -94,11 +95,11 @@ impl NonceFile {
 }
 
 /// Formats a line. It begins with a line feed, so a torn line before it does no harm.
-fn line((time, nonce): &Early) -> String {
+fn line((time, nonce): &EarlyNonce) -> String {
     format!("\n{time} {}\n", hex::encode(nonce))
 }
 
-fn parse(line: &str) -> Option<Early> {
+fn parse(line: &str) -> Option<EarlyNonce> {
     let (time, text) = line.split_once(' ')?;
     let mut nonce = [0; 16];
     hex::decode_to_slice(text, &mut nonce).ok()?;

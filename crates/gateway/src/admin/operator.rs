@@ -22,7 +22,7 @@ use std::sync::Mutex;
 use ring::{digest, hmac};
 
 use crate::Credentials;
-use crate::limits::{ADMIN_NONCES_MAX, ADMIN_WINDOW_MS};
+use crate::limits::{ADMIN_CLOCK_SKEW_MS, ADMIN_NONCES_MAX};
 
 const SCHEME: &str = "Fulgurite-HMAC-SHA256";
 const CONTEXT: &str = "fulgurite-admin v2";
@@ -31,7 +31,7 @@ const CONTEXT: &str = "fulgurite-admin v2";
 pub type Nonce = [u8; 16];
 
 /// Time (milliseconds since 1970) and nonce of a call that was signed ahead of the clock.
-pub(crate) type Early = (u64, Nonce);
+pub(crate) type EarlyNonce = (u64, Nonce);
 
 /// The signed part of a call, besides its time and nonce.
 #[derive(Clone, Copy, Debug)]
@@ -90,19 +90,19 @@ pub(crate) enum CallFault {
         "the call's time is ahead of the server's, and its nonce cannot be kept against being sent \
          again: set the clocks"
     )]
-    NotKept,
+    NotPersisted,
 }
 
 /// Admits operator's calls.
 #[derive(Debug)]
 pub(crate) struct CallGate {
     started_ms: u64,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenNonces>,
 }
 
 /// The nonces of calls whose time is still valid.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenNonces {
     nonces: BTreeSet<Nonce>,
     /// The same nonces, ordered by the time when they may be forgotten.
     by_expiry: BTreeSet<(u64, Nonce)>,
@@ -111,11 +111,11 @@ struct Seen {
 impl CallGate {
     /// Creates the gate of a server that started at `started_ms`. An earlier process admitted the
     /// calls of `early`, whose time is ahead of that.
-    pub(crate) fn new(started_ms: u64, early: &[Early]) -> Self {
-        let mut seen = Seen::default();
+    pub(crate) fn new(started_ms: u64, early: &[EarlyNonce]) -> Self {
+        let mut seen = SeenNonces::default();
         for &(time_ms, nonce) in early {
             if seen.nonces.insert(nonce) {
-                seen.by_expiry.insert((time_ms + ADMIN_WINDOW_MS, nonce));
+                seen.by_expiry.insert((time_ms + ADMIN_CLOCK_SKEW_MS, nonce));
             }
         }
         Self { started_ms, seen: Mutex::new(seen) }
@@ -129,12 +129,12 @@ impl CallGate {
         authorization: &str,
         call: &OperatorCall<'_>,
         now_ms: u64,
-    ) -> Result<Option<Early>, CallFault> {
+    ) -> Result<Option<EarlyNonce>, CallFault> {
         let claim = Claim::parse(authorization).ok_or(CallFault::Unsigned)?;
         let text = call.text(claim.time_ms, &claim.nonce);
         hmac::verify(&key(keys), text.as_bytes(), &claim.signature)
             .map_err(|_| CallFault::Signature)?;
-        if claim.time_ms.abs_diff(now_ms) > ADMIN_WINDOW_MS {
+        if claim.time_ms.abs_diff(now_ms) > ADMIN_CLOCK_SKEW_MS {
             return Err(CallFault::Time);
         }
         if claim.time_ms < self.started_ms {
@@ -142,20 +142,20 @@ impl CallGate {
         }
         // A poisoned lock is a bug of ours: fail closed.
         let mut seen = self.seen.lock().map_err(|_| CallFault::TooMany)?;
-        seen.remember(claim.nonce, claim.time_ms + ADMIN_WINDOW_MS, now_ms)?;
+        seen.remember(claim.nonce, claim.time_ms + ADMIN_CLOCK_SKEW_MS, now_ms)?;
         Ok((claim.time_ms > now_ms).then_some((claim.time_ms, claim.nonce)))
     }
 }
 
-impl Seen {
+impl SeenNonces {
     /// Remembers a nonce until `expiry`. Unexpired nonces are never evicted.
     fn remember(&mut self, nonce: Nonce, expiry: u64, now_ms: u64) -> Result<(), CallFault> {
-        while let Some(&(old, forgotten)) = self.by_expiry.first() {
+        while let Some(&(old, expired)) = self.by_expiry.first() {
             if old >= now_ms {
                 break;
             }
             self.by_expiry.pop_first();
-            self.nonces.remove(&forgotten);
+            self.nonces.remove(&expired);
         }
         assert_eq!(self.nonces.len(), self.by_expiry.len(), "the two sets are one");
         if self.nonces.contains(&nonce) {

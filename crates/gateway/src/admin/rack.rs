@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::events::Events;
 use super::rack_watch::RackWatch;
 use super::routes::RackCall;
-use super::{Admin, Failure, ToldInBytes, answer, parsed, refuse, too_many_watch};
+use super::{Admin, ByteProgress, Failure, parse_parameter, refuse, respond, too_many_subscribers};
 
 impl Admin {
     /// Serves a call of the rack.
@@ -28,13 +28,13 @@ impl Admin {
             return refuse(StatusCode::NOT_FOUND, "NotFound", message);
         };
         match call {
-            RackCall::Status => return answer(rack.status().await),
-            RackCall::Ledger => return answer(rack.ledger().await),
+            RackCall::Status => return respond(rack.status().await),
+            RackCall::Ledger => return respond(rack.ledger().await),
             RackCall::Events => return self.rack_events(&rack),
             RackCall::Verify | RackCall::Rebuild | RackCall::Replace | RackCall::Recover => {}
         }
         let needs_place = matches!(call, RackCall::Rebuild | RackCall::Replace);
-        let place = match parsed(query, "place") {
+        let place = match parse_parameter(query, "place") {
             Ok(Some(place)) if needs_place => PlaceId::new(place),
             Ok(None) if !needs_place => PlaceId::default(),
             _ if needs_place => {
@@ -46,18 +46,18 @@ impl Admin {
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
         };
-        self.work(call, rack, place, slot)
+        self.run_call(call, rack, place, slot)
     }
 
     fn rack_events(&self, rack: &RackStore) -> Response<Body> {
-        let Some(slot) = self.watcher() else { return too_many_watch() };
+        let Some(slot) = self.acquire_subscriber_slot() else { return too_many_subscribers() };
         match RackWatch::begin(rack) {
             Ok(watch) => Events::new(watch, self.stopping.clone(), slot).response(),
             Err(error) => Failure::from(error).response(),
         }
     }
 
-    fn work(
+    fn run_call(
         &self,
         call: RackCall,
         rack: RackStore,
@@ -65,15 +65,15 @@ impl Admin {
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
         let progress = Arc::<RepairProgress>::default();
-        let told = Arc::clone(&progress);
-        let told = ToldInBytes(move || told.bytes());
-        self.stream(slot, told, async move {
+        let progress_source = Arc::clone(&progress);
+        let progress_source = ByteProgress(move || progress_source.bytes());
+        self.stream(slot, progress_source, async move {
             let report = match call {
-                RackCall::Rebuild => json!(rack.rebuild_telling(place, &progress).await?),
-                RackCall::Replace => json!(rack.replace_telling(place, &progress).await?),
+                RackCall::Rebuild => json!(rack.rebuild_with_progress(place, &progress).await?),
+                RackCall::Replace => json!(rack.replace_with_progress(place, &progress).await?),
                 RackCall::Recover => json!(rack.recover().await?),
                 RackCall::Verify | RackCall::Status | RackCall::Ledger | RackCall::Events => {
-                    json!(rack.verify_telling(&progress).await?)
+                    json!(rack.verify_with_progress(&progress).await?)
                 }
             };
             Ok::<Value, Failure>(report)

@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::events::{Watch, event};
-use crate::limits::RACK_EVENTS_WAITING;
+use super::events::{EventSource, event};
+use crate::limits::RACK_EVENTS_BUFFERED;
 
 /// The receiving end of a subscriber's queue.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl RackWatch {
     /// # Errors
     /// When the rack is stopping.
     pub(super) fn begin(rack: &RackStore) -> Result<Self, StacksError> {
-        let (sender, events) = channel(RACK_EVENTS_WAITING);
+        let (sender, events) = channel(RACK_EVENTS_BUFFERED);
         let is_late = Arc::<AtomicBool>::default();
         let late = Arc::clone(&is_late);
         rack.watch(move |seen| match sender.try_send(text(&seen)) {
@@ -43,7 +43,7 @@ impl RackWatch {
     }
 }
 
-impl Watch for RackWatch {
+impl EventSource for RackWatch {
     async fn next(&mut self) -> Option<(Bytes, bool)> {
         if let Some(text) = self.events.recv().await {
             return Some((text, false));
@@ -56,17 +56,18 @@ impl Watch for RackWatch {
 
 fn text(seen: &Seen<'_>) -> Bytes {
     match seen {
-        Seen::Scene { step, at, rack } => {
+        Seen::Snapshot { step, at, rack } => {
             event("scene", Some(*step), &json!({ "step": step, "at": at, "rack": rack }))
         }
-        Seen::Step { step, at, event: told, commands } => {
-            let step_of = json!({ "step": step, "at": at, "event": told, "commands": commands });
-            event("step", Some(*step), &step_of)
+        Seen::Step { step, at, event: rack_event, commands } => {
+            let step_data =
+                json!({ "step": step, "at": at, "event": rack_event, "commands": commands });
+            event("step", Some(*step), &step_data)
         }
-        Seen::Unmended { step, at, group, blob, what } => {
-            let blob_of =
-                json!({ "step": step, "at": at, "group": group, "blob": blob, "what": what });
-            event("unmended", Some(*step), &blob_of)
+        Seen::Unmended { step, at, group, blob, detail } => {
+            let blob_data =
+                json!({ "step": step, "at": at, "group": group, "blob": blob, "what": detail });
+            event("unmended", Some(*step), &blob_data)
         }
     }
 }

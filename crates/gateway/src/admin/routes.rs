@@ -88,9 +88,9 @@ const ROUTES: [(Method, &str, Call); 27] = [
 
 impl Call {
     /// Returns the call for a method and a path, if there is one.
-    pub(super) fn of(method: &Method, path: &str) -> Option<Self> {
-        let meant = |(m, p, _): &&(Method, &str, Self)| m == method && *p == path;
-        ROUTES.iter().find(meant).map(|&(_, _, call)| call)
+    pub(super) fn for_request(method: &Method, path: &str) -> Option<Self> {
+        let matches_route = |(m, p, _): &&(Method, &str, Self)| m == method && *p == path;
+        ROUTES.iter().find(matches_route).map(|&(_, _, call)| call)
     }
 }
 

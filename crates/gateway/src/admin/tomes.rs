@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_tome_store::{TomeId, TomeStore, Work};
+use fulgurite_tome_store::{Progress, TomeId, TomeStore};
 use http::{Response, StatusCode};
 use s3s::Body;
 use serde_json::{Value, json};
@@ -12,24 +12,24 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::events::Events;
 use super::routes::TomesCall;
-use super::{Admin, Failure, ToldInBytes, answer, parsed, refuse, too_many_watch};
+use super::{Admin, ByteProgress, Failure, parse_parameter, refuse, respond, too_many_subscribers};
 
 /// Whether a call takes a tome.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum TomeArgument {
     None,
-    Maybe,
-    One,
+    Optional,
+    Required,
 }
 
 impl TomesCall {
-    const fn names(self) -> Names {
+    const fn tome_argument(self) -> TomeArgument {
         match self {
             Self::Status | Self::Ledger | Self::Verify | Self::Recover | Self::Events => {
-                Names::None
+                TomeArgument::None
             }
-            Self::Scrub => Names::Maybe,
-            Self::Rebuild | Self::Retire | Self::Survey => Names::One,
+            Self::Scrub => TomeArgument::Optional,
+            Self::Rebuild | Self::Retire | Self::Survey => TomeArgument::Required,
         }
     }
 }
@@ -46,53 +46,58 @@ impl Admin {
             let message = "this server has no tomes: [tomes] of the configuration describes some";
             return refuse(StatusCode::NOT_FOUND, "NotFound", message);
         };
-        let tome = match (parsed(query, "tome"), call.names()) {
-            (Ok(Some(_)) | Err(()), Names::None) => {
+        let tome = match (parse_parameter(query, "tome"), call.tome_argument()) {
+            (Ok(Some(_)) | Err(()), TomeArgument::None) => {
                 let message = "this call is of the whole set and takes no tome";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
-            (Err(()), Names::Maybe | Names::One) | (Ok(None), Names::One) => {
+            (Err(()), TomeArgument::Optional | TomeArgument::Required)
+            | (Ok(None), TomeArgument::Required) => {
                 let message = "tome must be given: the number of a tome of the set";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
-            (Ok(Some(tome)), Names::Maybe | Names::One) => Some(TomeId::new(tome)),
-            (Ok(None), Names::None | Names::Maybe) => None,
+            (Ok(Some(tome)), TomeArgument::Optional | TomeArgument::Required) => {
+                Some(TomeId::new(tome))
+            }
+            (Ok(None), TomeArgument::None | TomeArgument::Optional) => None,
         };
         match call {
-            TomesCall::Status => answer(tomes.snapshot().await),
-            TomesCall::Events => match self.watcher() {
+            TomesCall::Status => respond(tomes.snapshot().await),
+            TomesCall::Events => match self.acquire_subscriber_slot() {
                 Some(slot) => Events::new(tomes.watch(), self.stopping.clone(), slot).response(),
-                None => too_many_watch(),
+                None => too_many_subscribers(),
             },
-            TomesCall::Ledger => answer(Ok::<_, Failure>(tomes.ledger().await)),
+            TomesCall::Ledger => respond(Ok::<_, Failure>(tomes.ledger().await)),
             TomesCall::Verify
             | TomesCall::Scrub
             | TomesCall::Rebuild
             | TomesCall::Retire
             | TomesCall::Survey
             | TomesCall::Recover => {
-                let work = Arc::<Work>::default();
-                let told = Arc::clone(&work);
-                let told = ToldInBytes(move || told.bytes());
-                self.stream(slot, told, async move { done(call, tome, &tomes, &work).await })
+                let work = Arc::<Progress>::default();
+                let progress_source = Arc::clone(&work);
+                let progress_source = ByteProgress(move || progress_source.bytes());
+                self.stream(slot, progress_source, async move {
+                    run_call(call, tome, &tomes, &work).await
+                })
             }
         }
     }
 }
 
 /// Runs a long call and returns its report.
-async fn done(
+async fn run_call(
     call: TomesCall,
     tome: Option<TomeId>,
     tomes: &TomeStore,
-    work: &Work,
+    work: &Progress,
 ) -> Result<Value, Failure> {
-    let one = tome.unwrap_or_default();
+    let tome_id = tome.unwrap_or_default();
     Ok(match call {
         TomesCall::Scrub => json!(tomes.scrub(tome, work).await?),
-        TomesCall::Rebuild => json!(tomes.rebuild(one, work).await?),
-        TomesCall::Retire => json!(tomes.retire(one, work).await?),
-        TomesCall::Survey => json!(tomes.survey(one, work).await?),
+        TomesCall::Rebuild => json!(tomes.rebuild(tome_id, work).await?),
+        TomesCall::Retire => json!(tomes.retire(tome_id, work).await?),
+        TomesCall::Survey => json!(tomes.inventory(tome_id, work).await?),
         TomesCall::Recover => json!(tomes.recover(work).await?),
         TomesCall::Verify | TomesCall::Status | TomesCall::Ledger | TomesCall::Events => {
             json!(tomes.compare(work).await?)

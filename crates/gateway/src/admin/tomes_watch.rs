@@ -1,25 +1,25 @@
 //! The events of the set of tomes for one subscriber.
 
 use bytes::Bytes;
-use fulgurite_tome_store::{Seen, TomesWatch};
+use fulgurite_tome_store::{TomesWatch, WatchItem};
 use serde_json::json;
 
-use super::events::{Watch, event};
+use super::events::{EventSource, event};
 
-impl Watch for TomesWatch {
+impl EventSource for TomesWatch {
     async fn next(&mut self) -> Option<(Bytes, bool)> {
         let text = match Self::next(self).await? {
-            Seen::Scene(step, tomes) => {
+            WatchItem::Snapshot(step, tomes) => {
                 event("scene", Some(step), &json!({ "step": step, "tomes": tomes }))
             }
-            Seen::Step(step, happened) => {
+            WatchItem::Step(step, happened) => {
                 let (at, what) = (happened.at, happened.what);
                 event("step", Some(step), &json!({ "step": step, "at": at, "happened": what }))
             }
-            Seen::Look(step, look) => {
+            WatchItem::SnapshotDiff(step, look) => {
                 event("look", Some(step), &json!({ "step": step, "look": look }))
             }
-            Seen::Missed(step, missed) => {
+            WatchItem::Missed(step, missed) => {
                 event("missed", Some(step), &json!({ "step": step, "missed": missed }))
             }
         };

@@ -61,7 +61,7 @@ impl Asset {
 
     /// Returns the file that a request asks for. No bucket is called `-`, so a signature does not
     /// matter.
-    pub(crate) fn of(parts: &Parts) -> Option<&'static Self> {
+    pub(crate) fn for_request(parts: &Parts) -> Option<&'static Self> {
         let is_plain = (parts.method == Method::GET || parts.method == Method::HEAD)
             && parts.uri.query().is_none();
         Self::at(parts.uri.path()).filter(|_| is_plain)

@@ -14,7 +14,7 @@ const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Returns whether a client without credentials asks for HTML at the root.
-pub(crate) fn is_asked_for(parts: &Parts) -> bool {
+pub(crate) fn is_requested(parts: &Parts) -> bool {
     let is_html = |value: &HeaderValue| {
         value.to_str().is_ok_and(|text| {
             text.split(',').any(|kind| kind.split(';').next().unwrap_or("").trim() == "text/html")

@@ -8,8 +8,10 @@ use fulgurite_geo_store::{SiteSnapshot, Snapshot};
 use super::metrics::head;
 
 /// Returns what is wrong with the sites, without naming any; `None` when all are healthy.
-pub(super) fn trouble_of_geo(geo: &Snapshot) -> Option<String> {
-    let count = |is: fn(&SiteSnapshot) -> bool| geo.sites.iter().filter(|site| is(site)).count();
+pub(super) fn geo_failure(geo: &Snapshot) -> Option<String> {
+    let count = |predicate: fn(&SiteSnapshot) -> bool| {
+        geo.sites.iter().filter(|site| predicate(site)).count()
+    };
     let (down, rebuilding) = (count(|site| !site.up), count(|site| site.rebuilding));
     if geo.is_healthy() {
         return None;
@@ -26,12 +28,12 @@ pub(super) fn trouble_of_geo(geo: &Snapshot) -> Option<String> {
 pub(super) fn geo_page(geo: &Snapshot) -> String {
     let mut page = String::new();
     // Writing to a string cannot fail.
-    let _ = write_whole(&mut page, geo);
+    let _ = write_totals(&mut page, geo);
     let _ = write_sites(&mut page, geo);
     page
 }
 
-fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
+fn write_totals(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_geo_writes_total";
     head(page, name, "counter", "Writes over sites since the start, by how they ended.")?;
     for (end, count) in [
@@ -47,16 +49,16 @@ fn write_whole(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
     head(page, name, "counter", "Rounds between sites that writes and reads took.")?;
     writeln!(page, "{name}{{of=\"writes\"}} {}", geo.write_rounds)?;
     writeln!(page, "{name}{{of=\"reads\"}} {}", geo.read_rounds)?;
-    for (name, kind, what, value) in figures(geo) {
+    for (name, kind, help, value) in metrics(geo) {
         let name = format!("fulgurite_geo_{name}");
-        head(page, &name, kind, what)?;
+        head(page, &name, kind, help)?;
         writeln!(page, "{name} {value}")?;
     }
     Ok(())
 }
 
 /// Returns the metrics without labels: name, kind, help text and value.
-fn figures(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 16] {
+fn metrics(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 16] {
     [
         (
             "healthy",
@@ -113,9 +115,9 @@ fn figures(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 
 }
 
 /// A metric of each site.
-type Figure = (&'static str, &'static str, &'static str, fn(&SiteSnapshot) -> f64);
+type Metric = (&'static str, &'static str, &'static str, fn(&SiteSnapshot) -> f64);
 
-const FIGURES: [Figure; 9] = [
+const METRICS: [Metric; 9] = [
     ("up", "gauge", "1 when the stores of a site could be opened and answered lately.", |site| {
         f64::from(u8::from(site.up))
     }),
@@ -142,9 +144,9 @@ const FIGURES: [Figure; 9] = [
 ];
 
 fn write_sites(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
-    for (name, kind, what, of) in FIGURES {
+    for (name, kind, help, of) in METRICS {
         let name = format!("fulgurite_geo_site_{name}");
-        head(page, &name, kind, what)?;
+        head(page, &name, kind, help)?;
         for site in &geo.sites {
             writeln!(page, "{name}{{site=\"{}\"}} {}", label(&site.name), of(site))?;
         }
@@ -167,6 +169,6 @@ mod tests {
         let geo = Snapshot { sites: vec![site], ..Snapshot::default() };
         let page = geo_page(&geo);
         assert!(page.contains("fulgurite_geo_site_up{site=\"a\\\"b\\\\c\\nd\"} 1\n"), "{page}");
-        assert_eq!(trouble_of_geo(&geo), None);
+        assert_eq!(geo_failure(&geo), None);
     }
 }

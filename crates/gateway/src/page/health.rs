@@ -14,8 +14,8 @@ use s3s::Body;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Metrics, geo_page, rack_page, tomes_page, trouble_of_geo};
-use crate::limits::TIERS_ANSWER_WITHIN;
+use super::{Metrics, geo_failure, geo_page, rack_page, tomes_page};
+use crate::limits::TIER_TIMEOUT;
 use crate::{ColdTiers, ServerStatus};
 
 /// One of the pages.
@@ -29,7 +29,7 @@ pub(crate) enum HealthPage {
 
 impl HealthPage {
     /// Returns the page that this request asks for.
-    pub(crate) fn of(parts: &Parts) -> Option<Self> {
+    pub(crate) fn for_request(parts: &Parts) -> Option<Self> {
         let is_plain = (parts.method == Method::GET || parts.method == Method::HEAD)
             && parts.uri.query().is_none()
             && !parts.headers.contains_key(AUTHORIZATION);
@@ -65,7 +65,7 @@ impl Health {
 
     /// Returns why requests, or writes, cannot be served now; `None` when they can. Clients have
     /// shown no signature, so only the kind of a failure is reported; `admin status` has the rest.
-    fn unready(&self) -> Option<&'static str> {
+    fn not_ready_reason(&self) -> Option<&'static str> {
         if !self.archive.is_ready() || *self.stopping.borrow() {
             return Some("it starts or stops");
         }
@@ -79,7 +79,7 @@ impl Health {
     async fn degraded(&self) -> Vec<String> {
         let mut degraded = self.archive.degraded_kinds();
         if let Some(rack) = &self.cold.rack {
-            let kinds = match timeout(TIERS_ANSWER_WITHIN, rack.status()).await {
+            let kinds = match timeout(TIER_TIMEOUT, rack.status()).await {
                 Ok(Ok(status)) => status.degraded_kinds(),
                 Ok(Err(_)) => vec!["it cannot be asked"],
                 Err(_) => vec!["it does not answer in time"],
@@ -87,7 +87,7 @@ impl Health {
             degraded.extend(kinds.into_iter().map(|kind| format!("rack: {kind}")));
         }
         if let Some(tomes) = &self.cold.tomes {
-            match timeout(TIERS_ANSWER_WITHIN, tomes.status()).await {
+            match timeout(TIER_TIMEOUT, tomes.status()).await {
                 Ok(status) if status.is_well() => {}
                 Ok(status) => {
                     degraded.push("tomes: the set of tomes is not well".to_owned());
@@ -101,13 +101,13 @@ impl Health {
             }
         }
         let geo = self.cold.geo.as_ref().map(GeoStore::snapshot);
-        let geo = geo.and_then(|geo| trouble_of_geo(&geo));
-        degraded.extend(geo.map(|trouble| format!("geo: {trouble}")));
+        let geo = geo.and_then(|geo| geo_failure(&geo));
+        degraded.extend(geo.map(|failure| format!("geo: {failure}")));
         degraded
     }
 
     /// Returns a page; `in_progress` is the number of requests being served.
-    pub(crate) async fn answer(
+    pub(crate) async fn respond(
         &self,
         page: HealthPage,
         in_progress: usize,
@@ -115,8 +115,8 @@ impl Health {
     ) -> Response<Body> {
         match page {
             HealthPage::Live => text(StatusCode::OK, "text/plain", "live\n"),
-            HealthPage::Ready => match self.unready() {
-                None => text(StatusCode::OK, "text/plain", ready(&self.degraded().await)),
+            HealthPage::Ready => match self.not_ready_reason() {
+                None => text(StatusCode::OK, "text/plain", ready_page(&self.degraded().await)),
                 Some(reason) => {
                     let page = format!("not ready: {reason}\n");
                     text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", page)
@@ -136,12 +136,12 @@ impl Health {
                 }
                 let mut page = self.metrics.page(in_progress, server, status.ok().as_ref());
                 if let Some(rack) = &self.cold.rack
-                    && let Ok(Ok(rack)) = timeout(TIERS_ANSWER_WITHIN, rack.status()).await
+                    && let Ok(Ok(rack)) = timeout(TIER_TIMEOUT, rack.status()).await
                 {
                     page.push_str(&rack_page(&rack));
                 }
                 if let Some(tomes) = &self.cold.tomes
-                    && let Ok(Ok(tomes)) = timeout(TIERS_ANSWER_WITHIN, tomes.snapshot()).await
+                    && let Ok(Ok(tomes)) = timeout(TIER_TIMEOUT, tomes.snapshot()).await
                 {
                     page.push_str(&tomes_page(&tomes));
                 }
@@ -155,7 +155,7 @@ impl Health {
 }
 
 /// Formats the page of a server that serves requests, with one line for each failure behind it.
-fn ready(degraded: &[String]) -> String {
+fn ready_page(degraded: &[String]) -> String {
     let mut page = if degraded.is_empty() { "ready\n" } else { "degraded\n" }.to_owned();
     for line in degraded {
         page.push_str(line);

@@ -15,11 +15,11 @@ const BOUNDS_MS: [u64; 14] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 50
 /// The counters of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    counted: Mutex<Counted>,
+    counters: Mutex<Counters>,
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+struct Counters {
     operations: BTreeMap<String, Operation>,
     bytes_in: u64,
     bytes_out: u64,
@@ -45,13 +45,13 @@ pub(crate) struct Finished<'a> {
 
 impl Metrics {
     pub(crate) fn record(&self, finished: &Finished<'_>) {
-        let Ok(mut counted) = self.counted.lock() else { return };
-        counted.bytes_in += finished.bytes_in;
-        counted.bytes_out += finished.bytes_out;
-        if !counted.operations.contains_key(finished.operation) {
-            counted.operations.insert(finished.operation.to_owned(), Operation::default());
+        let Ok(mut counters) = self.counters.lock() else { return };
+        counters.bytes_in += finished.bytes_in;
+        counters.bytes_out += finished.bytes_out;
+        if !counters.operations.contains_key(finished.operation) {
+            counters.operations.insert(finished.operation.to_owned(), Operation::default());
         }
-        let Some(operation) = counted.operations.get_mut(finished.operation) else { return };
+        let Some(operation) = counters.operations.get_mut(finished.operation) else { return };
         *operation.by_status.entry(finished.status).or_default() += 1;
         let slot = BOUNDS_MS.iter().position(|&ms| finished.duration <= Duration::from_millis(ms));
         operation.by_latency[slot.unwrap_or(BOUNDS_MS.len())] += 1;
@@ -77,17 +77,17 @@ impl Metrics {
     }
 
     fn write_requests(&self, page: &mut String, in_progress: usize) -> std::fmt::Result {
-        let Ok(counted) = self.counted.lock() else { return Ok(()) };
+        let Ok(counters) = self.counters.lock() else { return Ok(()) };
         let name = "fulgurite_requests_total";
         head(page, name, "counter", "Requests answered, by operation and status.")?;
-        for (operation, counts) in &counted.operations {
+        for (operation, counts) in &counters.operations {
             for (status, count) in &counts.by_status {
                 writeln!(page, "{name}{{op=\"{operation}\",status=\"{status}\"}} {count}")?;
             }
         }
         let name = "fulgurite_request_seconds";
         head(page, name, "histogram", "Time from a request's head to the end of its answer.")?;
-        for (operation, counts) in &counted.operations {
+        for (operation, counts) in &counters.operations {
             let mut sum = 0;
             for (bound, count) in BOUNDS_MS.iter().zip(&counts.by_latency) {
                 sum += count;
@@ -100,9 +100,9 @@ impl Metrics {
             writeln!(page, "{name}_count{{op=\"{operation}\"}} {sum}")?;
         }
         let text = "Bytes of request bodies received.";
-        value(page, "fulgurite_received_bytes_total", "counter", text, counted.bytes_in)?;
+        value(page, "fulgurite_received_bytes_total", "counter", text, counters.bytes_in)?;
         let text = "Bytes of answers sent.";
-        value(page, "fulgurite_sent_bytes_total", "counter", text, counted.bytes_out)?;
+        value(page, "fulgurite_sent_bytes_total", "counter", text, counters.bytes_out)?;
         let text = "S3 requests being served.";
         value(page, "fulgurite_requests_in_progress", "gauge", text, in_progress as u64)
     }
@@ -171,8 +171,13 @@ fn write_jobs(page: &mut String, status: &Status) -> std::fmt::Result {
     head(page, name, "gauge", "1 for the state a job of the background is in.")?;
     for job in &status.jobs {
         for state in JobState::ALL {
-            let is_so = u64::from(job.state == state);
-            writeln!(page, "{name}{{job=\"{}\",state=\"{}\"}} {is_so}", job.name, state.name())?;
+            let is_current = u64::from(job.state == state);
+            writeln!(
+                page,
+                "{name}{{job=\"{}\",state=\"{}\"}} {is_current}",
+                job.name,
+                state.name()
+            )?;
         }
     }
     let name = "fulgurite_job_runs_total";
@@ -213,8 +218,10 @@ fn write_far(page: &mut String, status: &Status) -> std::fmt::Result {
 }
 
 fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
-    let troubled = status.seal_troubles.len() as u64;
+    let seal_failures = status.seal_troubles.len() as u64;
     let damaged = status.staged_damaged.len() as u64;
+    let takes_writes = u64::from(status.catalog_refusal.is_none());
+    let is_idle = u64::from(status.is_pipeline_idle());
     let gauges = [
         ("fulgurite_staged_bytes", "Plain bytes of bodies staged for glass.", status.staged_bytes),
         (
@@ -222,7 +229,11 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             "Plain bytes of bodies staged for tiers of objects.",
             status.moving_bytes,
         ),
-        ("fulgurite_seal_troubles", "Sets, or bodies of them, that wait after errors.", troubled),
+        (
+            "fulgurite_seal_troubles",
+            "Sets, or bodies of them, that wait after errors.",
+            seal_failures,
+        ),
         ("fulgurite_staged_damaged", "Staged bodies not as ingested, at most 100.", damaged),
         (
             "fulgurite_keys_lost",
@@ -239,11 +250,7 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
         ("fulgurite_free_bytes", "Bytes free on the disk.", status.free_bytes),
         ("fulgurite_free_bytes_min", "Free bytes no body may take.", status.free_bytes_min),
         ("fulgurite_reserve_bytes", "Bytes in reserve for a full disk.", status.reserve_bytes),
-        (
-            "fulgurite_catalog_writable",
-            "1 when the catalog takes writes.",
-            u64::from(status.catalog_refusal.is_none()),
-        ),
+        ("fulgurite_catalog_writable", "1 when the catalog takes writes.", takes_writes),
         (
             "fulgurite_catalog_damaged",
             "1 when damage of the catalog was met since the start.",
@@ -269,11 +276,7 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             status.restores_failed,
         ),
         ("fulgurite_restored_objects", "Restored copies held.", status.restored_objects),
-        (
-            "fulgurite_pipeline_idle",
-            "1 when no step is running.",
-            u64::from(status.is_pipeline_idle()),
-        ),
+        ("fulgurite_pipeline_idle", "1 when no step is running.", is_idle),
     ];
     for (name, text, n) in gauges {
         value(page, name, "gauge", text, n)?;

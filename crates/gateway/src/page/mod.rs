@@ -11,7 +11,7 @@ mod rack;
 mod tomes;
 
 pub(crate) use self::asset::Asset;
-use self::geo::{geo_page, trouble_of_geo};
+use self::geo::{geo_failure, geo_page};
 pub(crate) use self::health::{Health, HealthPage};
 pub(crate) use self::metrics::{Finished, Metrics};
 use self::rack::rack_page;

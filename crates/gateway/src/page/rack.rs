@@ -24,8 +24,8 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
     head(page, name, "gauge", "1 when nothing is wrong with disks or blobs.")?;
     writeln!(page, "{name} {}", u8::from(rack.degraded_kinds().is_empty()))?;
     let name = "fulgurite_rack_blobs_unmended";
-    let what = "Blobs that reads found stacks lost of, and that could not be made whole.";
-    head(page, name, "gauge", what)?;
+    let help = "Blobs that reads found stacks lost of, and that could not be made whole.";
+    head(page, name, "gauge", help)?;
     writeln!(page, "{name} {}", rack.unmended)?;
     let name = "fulgurite_rack_disks";
     head(page, name, "gauge", "Disks of a group, by what they do.")?;
@@ -41,23 +41,23 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_rack_disks_troubled";
     head(page, name, "gauge", "Disks of a group that something is wrong with.")?;
     for group in &rack.groups {
-        let troubled = group.disks.iter().filter(|disk| disk.trouble.is_some()).count();
-        writeln!(page, "{name}{{group=\"{}\"}} {troubled}", group.group)?;
+        let faulty = group.disks.iter().filter(|disk| disk.trouble.is_some()).count();
+        writeln!(page, "{name}{{group=\"{}\"}} {faulty}", group.group)?;
     }
     let name = "fulgurite_rack_disks_failing";
     head(page, name, "gauge", "Disks of a group that say that they will fail (SMART).")?;
     for group in &rack.groups {
-        let says_so = |disk: &&DiskSnapshot| {
+        let is_failing = |disk: &&DiskSnapshot| {
             disk.health.as_ref().is_some_and(|health| health.passes == Some(false))
         };
-        let failing = group.disks.iter().filter(says_so).count();
+        let failing = group.disks.iter().filter(is_failing).count();
         writeln!(page, "{name}{{group=\"{}\"}} {failing}", group.group)?;
     }
     if rack.rated_spin_ups.is_some() {
         let name = "fulgurite_rack_disks_worn";
-        let what =
+        let help =
             "Disks of a group with less than a tenth left of the spin-ups they are rated for.";
-        head(page, name, "gauge", what)?;
+        head(page, name, "gauge", help)?;
         for group in &rack.groups {
             let worn = rack.worn(group).count();
             writeln!(page, "{name}{{group=\"{}\"}} {worn}", group.group)?;
@@ -95,8 +95,8 @@ fn write_groups(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.blobs)?;
     }
     let name = "fulgurite_rack_blobs_unsound";
-    let what = "Blobs of a group that its last verification could not make whole.";
-    head(page, name, "gauge", what)?;
+    let help = "Blobs of a group that its last verification could not make whole.";
+    head(page, name, "gauge", help)?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.unsound)?;
     }

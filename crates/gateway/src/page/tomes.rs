@@ -68,12 +68,12 @@ fn write_tomes(page: &mut String, set: &Snapshot) -> std::fmt::Result {
             writeln!(page, "{name}{{tome=\"{}\",cause=\"{cause}\"}} {count}", tome.tome)?;
         }
     }
-    for Figure { name, kind, what, of } in FIGURES {
+    for Metric { name, kind, help, get } in METRICS {
         let name = format!("fulgurite_tomes_{name}");
-        let known = set.tomes.iter().filter_map(|tome| Some((tome.tome, of(tome)?)));
+        let known = set.tomes.iter().filter_map(|tome| Some((tome.tome, get(tome)?)));
         let mut known = known.peekable();
         if known.peek().is_some() {
-            head(page, &name, kind, what)?;
+            head(page, &name, kind, help)?;
         }
         for (tome, value) in known {
             writeln!(page, "{name}{{tome=\"{tome}\"}} {value}")?;
@@ -83,30 +83,30 @@ fn write_tomes(page: &mut String, set: &Snapshot) -> std::fmt::Result {
 }
 
 /// A metric of each tome; left out where its value is unknown.
-struct Figure {
+struct Metric {
     name: &'static str,
     kind: &'static str,
-    what: &'static str,
-    of: fn(&TomeSnapshot) -> Option<f64>,
+    help: &'static str,
+    get: fn(&TomeSnapshot) -> Option<f64>,
 }
 
 const fn gauge(
     name: &'static str,
-    what: &'static str,
-    of: fn(&TomeSnapshot) -> Option<f64>,
-) -> Figure {
-    Figure { name, kind: "gauge", what, of }
+    help: &'static str,
+    get: fn(&TomeSnapshot) -> Option<f64>,
+) -> Metric {
+    Metric { name, kind: "gauge", help, get }
 }
 
 const fn counter(
     name: &'static str,
-    what: &'static str,
-    of: fn(&TomeSnapshot) -> Option<f64>,
-) -> Figure {
-    Figure { name, kind: "counter", what, of }
+    help: &'static str,
+    get: fn(&TomeSnapshot) -> Option<f64>,
+) -> Metric {
+    Metric { name, kind: "counter", help, get }
 }
 
-const FIGURES: [Figure; 14] = [
+const METRICS: [Metric; 14] = [
     gauge("pieces", "Pieces of objects on a tome.", |tome| Some(tome.pieces as f64)),
     gauge(
         "unprotected_bytes",

@@ -31,7 +31,7 @@ pub(crate) enum BodyFault {
 
 impl BodyFault {
     /// The S3 error code and status.
-    pub(crate) const fn row(self) -> (&'static str, StatusCode) {
+    pub(crate) const fn code_and_status(self) -> (&'static str, StatusCode) {
         match self {
             Self::Incomplete => ("IncompleteBody", StatusCode::BAD_REQUEST),
             Self::TimedOut => ("RequestTimeout", StatusCode::BAD_REQUEST),
@@ -45,7 +45,7 @@ impl BodyFault {
 
     /// Returns the fault behind an error of a body stream. An error that is not ours comes from the
     /// connection.
-    pub(crate) fn of_stream_error(error: &(dyn std::error::Error + 'static)) -> Self {
+    pub(crate) fn from_stream_error(error: &(dyn std::error::Error + 'static)) -> Self {
         error.downcast_ref::<Self>().copied().unwrap_or(Self::Incomplete)
     }
 }

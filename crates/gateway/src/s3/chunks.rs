@@ -24,7 +24,7 @@ const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
 /// The parser's state: where in the framing the next byte is.
 #[derive(Debug)]
-enum Place {
+enum State {
     /// In a chunk's header line; its bytes so far.
     Line(Vec<u8>),
     /// In a chunk's data.
@@ -39,19 +39,19 @@ enum Place {
 #[derive(Debug)]
 pub(crate) struct ChunkDecoder {
     signer: Option<ChunkSigner>,
-    is_trailed: bool,
+    has_trailer: bool,
     /// The one header that `x-amz-trailer` announced.
     announced: Option<&'static str>,
-    place: Place,
+    state: State,
 }
 
 impl ChunkDecoder {
     pub(crate) const fn new(
         signer: Option<ChunkSigner>,
-        is_trailed: bool,
+        has_trailer: bool,
         announced: Option<&'static str>,
     ) -> Self {
-        Self { signer, is_trailed, announced, place: Place::Line(Vec::new()) }
+        Self { signer, has_trailer, announced, state: State::Line(Vec::new()) }
     }
 
     /// Takes the next bytes of the body and appends the data among them to the output, without
@@ -62,12 +62,12 @@ impl ChunkDecoder {
         out: &mut VecDeque<Bytes>,
     ) -> Result<(), BodyFault> {
         while !bytes.is_empty() {
-            match &mut self.place {
-                Place::Line(line) => {
+            match &mut self.state {
+                State::Line(line) => {
                     let Some(chunk) = take_line(line, &mut bytes)? else { break };
                     self.begin_chunk(&chunk)?;
                 }
-                Place::Data { left, signature } => {
+                State::Data { left, signature } => {
                     let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     let piece = bytes.split_to(count);
                     *left -= count as u64;
@@ -77,20 +77,20 @@ impl ChunkDecoder {
                     }
                     if is_end {
                         self.end_chunk(&signature)?;
-                        self.place = Place::DataEnd { at: 0 };
+                        self.state = State::DataEnd { at: 0 };
                     }
                     out.push_back(piece);
                 }
-                Place::DataEnd { at } => {
+                State::DataEnd { at } => {
                     if bytes.get_u8() != CRLF[*at] {
                         return Err(BodyFault::Framing);
                     }
                     *at += 1;
                     if *at == CRLF.len() {
-                        self.place = Place::Line(Vec::new());
+                        self.state = State::Line(Vec::new());
                     }
                 }
-                Place::Trailer(trailer) => {
+                State::Trailer(trailer) => {
                     if trailer.len() + bytes.len() > TRAILER_BYTES_MAX {
                         return Err(BodyFault::Trailer);
                     }
@@ -103,12 +103,12 @@ impl ChunkDecoder {
 
     /// Ends the body; returns the trailers.
     pub(crate) fn finish(self) -> Result<HeaderMap, BodyFault> {
-        let Place::Trailer(text) = self.place else { return Err(BodyFault::Incomplete) };
-        if !self.is_trailed && !text.is_empty() && text != CRLF {
+        let State::Trailer(text) = self.state else { return Err(BodyFault::Incomplete) };
+        if !self.has_trailer && !text.is_empty() && text != CRLF {
             return Err(BodyFault::Trailer);
         }
         let mut trailers = parse_trailer(&text)?;
-        let Some(signer) = self.signer.filter(|_| self.is_trailed) else {
+        let Some(signer) = self.signer.filter(|_| self.has_trailer) else {
             check_announced(&trailers, self.announced)?;
             return Ok(trailers);
         };
@@ -132,17 +132,17 @@ impl ChunkDecoder {
             (None, _) => [0; 32],
         };
         if line.bytes > 0 {
-            self.place = Place::Data { left: line.bytes, signature };
+            self.state = State::Data { left: line.bytes, signature };
             return Ok(());
         }
         self.end_chunk(&signature)?;
-        self.place = Place::Trailer(Vec::new());
+        self.state = State::Trailer(Vec::new());
         Ok(())
     }
 
     fn end_chunk(&mut self, signature: &[u8; 32]) -> Result<(), BodyFault> {
-        let is_right = self.signer.as_mut().is_none_or(|signer| signer.check_chunk(signature));
-        if is_right { Ok(()) } else { Err(BodyFault::Signature) }
+        let is_match = self.signer.as_mut().is_none_or(|signer| signer.check_chunk(signature));
+        if is_match { Ok(()) } else { Err(BodyFault::Signature) }
     }
 }
 
@@ -187,9 +187,9 @@ fn parse_line(line: &[u8]) -> Option<ChunkLine> {
 /// layers below, and a missing one would leave the body without the checksum that its client relies
 /// on.
 fn check_announced(trailers: &HeaderMap, announced: Option<&str>) -> Result<(), BodyFault> {
-    let has_come = announced.is_none_or(|name| trailers.contains_key(name));
+    let has_arrived = announced.is_none_or(|name| trailers.contains_key(name));
     // `len` counts each value of a repeated header.
-    if has_come && trailers.len() == usize::from(announced.is_some()) {
+    if has_arrived && trailers.len() == usize::from(announced.is_some()) {
         Ok(())
     } else {
         Err(BodyFault::Trailer)

@@ -8,7 +8,7 @@ use fulgurite_archive::{BodyDigest, Checksum, ChecksumAlgorithm};
 use http::{HeaderMap, StatusCode};
 use ring::digest;
 
-use super::answers::Refusal;
+use super::responses::Refusal;
 use crate::request::BodyFault;
 
 /// The expected SHA-256 of a body, and its running digest.
@@ -27,8 +27,8 @@ impl PayloadDigest {
     }
 
     pub(crate) fn check(self) -> Result<(), BodyFault> {
-        let is_right = self.running.finish().as_ref() == self.expected;
-        if is_right { Ok(()) } else { Err(BodyFault::ContentSha256) }
+        let is_match = self.running.finish().as_ref() == self.expected;
+        if is_match { Ok(()) } else { Err(BodyFault::ContentSha256) }
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) struct DocumentDigests {
 impl DocumentDigests {
     /// Reads the digests in `headers` and the announced `trailer`. Checksums in headers that are
     /// those of an object, as in CompleteMultipartUpload, are left to the archive.
-    pub(super) fn of(
+    pub(super) fn for_request(
         headers: &HeaderMap,
         trailer: Option<ChecksumAlgorithm>,
         has_object_checksum: bool,
@@ -75,7 +75,7 @@ impl DocumentDigests {
 
     /// Compares the digests with those of the whole document; `trailers` came after it.
     pub(super) fn check(self, body: &[u8], trailers: Option<&HeaderMap>) -> Result<(), BodyFault> {
-        let of_trailer = self.trailer.map(|algorithm| {
+        let trailer_checksum = self.trailer.map(|algorithm| {
             let value = trailers.and_then(|trailers| trailers.get(algorithm.header()));
             let parsed = value.and_then(|value| value.to_str().ok());
             parsed.and_then(|text| Checksum::parse(algorithm, text).ok()).unwrap_or(Checksum {
@@ -84,12 +84,12 @@ impl DocumentDigests {
                 composite_parts: None,
             })
         });
-        let expected = self.checksum.or(of_trailer);
+        let expected = self.checksum.or(trailer_checksum);
         let mut running = BodyDigest::new(expected.as_ref().map(|checksum| checksum.algorithm));
         running.update(body);
         let found = running.finish();
-        let is_md5_right = self.md5.is_none_or(|expected| expected == found.md5);
-        if is_md5_right && (expected.is_none() || expected == found.checksum) {
+        let md5_matches = self.md5.is_none_or(|expected| expected == found.md5);
+        if md5_matches && (expected.is_none() || expected == found.checksum) {
             Ok(())
         } else {
             Err(BodyFault::Digest)

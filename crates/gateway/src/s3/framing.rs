@@ -5,7 +5,7 @@ use fulgurite_archive::ChecksumAlgorithm;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 
-use super::answers::Refusal;
+use super::responses::Refusal;
 use crate::request::BodyFault;
 
 pub(super) const DECODED_LENGTH: &str = "x-amz-decoded-content-length";

@@ -23,7 +23,7 @@ use crate::request::RequestContext;
 pub(crate) struct InboundBody {
     inner: Option<Incoming>,
     context: Arc<RequestContext>,
-    pause: Duration,
+    body_timeout: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     chunks: Option<ChunkDecoder>,
     ready: VecDeque<Bytes>,
@@ -31,11 +31,15 @@ pub(crate) struct InboundBody {
 }
 
 impl InboundBody {
-    pub(crate) fn new(inner: Incoming, context: Arc<RequestContext>, pause: Duration) -> Self {
+    pub(crate) fn new(
+        inner: Incoming,
+        context: Arc<RequestContext>,
+        body_timeout: Duration,
+    ) -> Self {
         Self {
             inner: Some(inner),
             context,
-            pause,
+            body_timeout,
             timer: None,
             chunks: None,
             ready: VecDeque::new(),
@@ -69,14 +73,15 @@ impl InboundBody {
         let frame = match Pin::new(inner).poll_frame(cx) {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                let pause = self.pause;
-                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(pause)));
+                let body_timeout = self.body_timeout;
+                let timer =
+                    self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(body_timeout)));
                 ready!(timer.as_mut().poll(cx));
                 return Poll::Ready(Some(Err(BodyFault::TimedOut)));
             }
         };
         if let Some(timer) = &mut self.timer {
-            timer.as_mut().reset(Instant::now() + self.pause);
+            timer.as_mut().reset(Instant::now() + self.body_timeout);
         }
         Poll::Ready(frame.map(|frame| match frame {
             // HTTP's own trailers are not part of S3: nothing would check the digests in them.

@@ -9,20 +9,20 @@
 //! ```
 
 mod adapter;
-mod answers;
 mod chunks;
 mod digests;
 mod documents;
-mod door;
+mod endpoint;
 mod framing;
 mod inbound;
 mod parameters;
 mod raw_headers;
-mod refuse;
+mod request_checks;
+mod responses;
 pub(crate) mod signature;
 mod xml;
 
-pub(crate) use self::answers::{Finisher, Refusal};
 pub(crate) use self::chunks::ChunkDecoder;
 pub(crate) use self::documents::DOCUMENTS;
-pub(crate) use self::door::Door;
+pub(crate) use self::endpoint::Endpoint;
+pub(crate) use self::responses::{Finisher, Refusal};

@@ -7,8 +7,8 @@ use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use super::answers::Refusal;
 use super::framing::DECODED_LENGTH;
+use super::responses::Refusal;
 use super::signature;
 use crate::limits::PART_NUMBER_MAX;
 

@@ -30,10 +30,10 @@ pub(super) const COPY_IF_UNMODIFIED_SINCE: HeaderName =
     HeaderName::from_static("x-amz-copy-source-if-unmodified-since");
 
 /// The hidden headers of reads.
-static OF_READS: [HeaderName; 6] =
+static READ_HEADERS: [HeaderName; 6] =
     [RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE];
 /// The hidden headers of writes. `If-Match` and `If-None-Match` of a write stay with s3s.
-static OF_WRITES: [HeaderName; 5] =
+static WRITE_HEADERS: [HeaderName; 5] =
     [EXPIRES, COPY_IF_MATCH, COPY_IF_NONE_MATCH, COPY_IF_MODIFIED_SINCE, COPY_IF_UNMODIFIED_SINCE];
 const RESPONSE_EXPIRES: &str = "response-expires";
 
@@ -48,8 +48,8 @@ pub(super) struct ResponseExpires(pub(super) String);
 /// Removes the headers from a request.
 pub(super) fn hide(parts: &mut Parts) {
     let names: &[HeaderName] = match parts.method {
-        Method::GET | Method::HEAD => &OF_READS,
-        Method::PUT | Method::POST => &OF_WRITES,
+        Method::GET | Method::HEAD => &READ_HEADERS,
+        Method::PUT | Method::POST => &WRITE_HEADERS,
         _ => return,
     };
     let mut raw = HeaderMap::new();
@@ -63,7 +63,7 @@ pub(super) fn hide(parts: &mut Parts) {
         parts.extensions.insert(RawHeaders(raw));
     }
     if let Some(source) = parts.headers.get_mut(COPY_SOURCE) {
-        encode_blanks(source);
+        escape_plus(source);
     }
     let query = parts.uri.query().unwrap_or_default();
     if let Some(text) = percent::query_value(query, RESPONSE_EXPIRES) {
@@ -80,7 +80,7 @@ pub(super) fn restore(headers: &mut HeaderMap, extensions: &mut Extensions) {
 }
 
 /// Replaces `+` by an escaped space. In this header a literal plus sign comes escaped.
-fn encode_blanks(source: &mut HeaderValue) {
+fn escape_plus(source: &mut HeaderValue) {
     let escaped = source.to_str().ok().filter(|text| text.contains('+'));
     let escaped = escaped.and_then(|text| HeaderValue::from_str(&text.replace('+', "%20")).ok());
     if let Some(escaped) = escaped {

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 /// Bytes scanned at a time: few instructions compare this many.
-const STRETCH: usize = 64;
+const SCAN_BYTES: usize = 64;
 
 /// Appends an element; its content is escaped, except for control characters.
 pub(crate) fn push_element(text: &mut String, name: &str, content: &str) {
@@ -62,8 +62,8 @@ fn may_need_references(document: &[u8]) -> bool {
         let is_control = (byte < b' ') & (byte != b'\n') & (byte != b'\t');
         is_control | (byte == 0xef)
     };
-    let mut stretches = document.chunks(STRETCH);
-    stretches.any(|stretch| stretch.iter().fold(false, |found, &byte| found | may(byte)))
+    let mut blocks = document.chunks(SCAN_BYTES);
+    blocks.any(|block| block.iter().fold(false, |found, &byte| found | may(byte)))
 }
 
 #[cfg(test)]

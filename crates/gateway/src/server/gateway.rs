@@ -37,7 +37,7 @@ use crate::{ColdTiers, Credentials, Limits, Result, ServerStatus};
 
 /// Answers requests; shared by all connections.
 pub(crate) struct Gateway {
-    s3: s3::Door,
+    s3: s3::Endpoint,
     admin: Admin,
     health: Health,
     metrics: Arc<Metrics>,
@@ -68,7 +68,8 @@ impl Gateway {
     ) -> Result<Self> {
         let stopping = watch::Sender::new(false);
         let metrics = Arc::new(Metrics::default());
-        let s3 = s3::Door::new(archive.clone(), credentials.clone(), domain, limits.body_timeout)?;
+        let s3 =
+            s3::Endpoint::new(archive.clone(), credentials.clone(), domain, limits.body_timeout)?;
         let keys = (credentials, operator);
         let admin = Admin::new(
             (archive.clone(), cold.clone()),
@@ -112,20 +113,20 @@ impl Gateway {
         ServerStatus {
             connections: self.connections.open() as u64,
             connections_max: self.connections.max() as u64,
-            connections_ended_idle: self.connections.ended_idle(),
+            connections_ended_idle: self.connections.evictions(),
         }
     }
 
     /// Returns the requested page, if it is one of those that need no signature.
     async fn page(&self, parts: &Parts) -> Option<Response<Body>> {
-        if let Some(page) = HealthPage::of(parts) {
+        if let Some(page) = HealthPage::for_request(parts) {
             let (in_progress, server) = (self.requests_in_progress(), self.server_status());
-            return Some(self.health.answer(page, in_progress, &server).await);
+            return Some(self.health.respond(page, in_progress, &server).await);
         }
-        if let Some(asset) = Asset::of(parts) {
+        if let Some(asset) = Asset::for_request(parts) {
             return Some(asset.response(parts));
         }
-        front::is_asked_for(parts).then(front::page)
+        front::is_requested(parts).then(front::page)
     }
 
     /// Answers one request.
@@ -137,8 +138,8 @@ impl Gateway {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         // The paths of a bucket's own host are its keys, whatever their names.
-        let is_of_bucket = self.s3.is_of_bucket(&parts);
-        if !is_of_bucket && let Some(page) = self.page(&parts).await {
+        let is_virtual_hosted = self.s3.is_virtual_hosted(&parts);
+        if !is_virtual_hosted && let Some(page) = self.page(&parts).await {
             return page.map(|body| OutboundBody::new(body, None, None, busy));
         }
         let context = Arc::new(RequestContext::new(self.ids.next()));
@@ -147,17 +148,17 @@ impl Gateway {
         let expects = parts.headers.contains_key(EXPECT);
         let is_shown = is_shown(&parts.headers);
         let mut slot = None;
-        let response = if !is_of_bucket && resource.starts_with(admin::PREFIX) {
+        let response = if !is_virtual_hosted && resource.starts_with(admin::PREFIX) {
             // Event streams last as long as the client likes, and would distort the latencies of
             // other calls.
             let watched =
                 [admin::EVENTS, admin::RACK_EVENTS, admin::TOMES_EVENTS, admin::GEO_EVENTS];
             let is_watched = watched.contains(&resource.as_str());
             context.set_operation(if is_watched { "Events" } else { "Admin" });
-            self.admin.answer(&parts, body, self.server_status()).await
+            self.admin.respond(&parts, body, self.server_status()).await
         } else if let Ok(free) = Arc::clone(&self.requests).try_acquire_owned() {
             slot = Some(free);
-            self.s3.answer(Request::from_parts(parts, body), &context).await
+            self.s3.respond(Request::from_parts(parts, body), &context).await
         } else {
             let message = "Please reduce your request rate.";
             Refusal::new("SlowDown", StatusCode::SERVICE_UNAVAILABLE, message).into_response()
@@ -212,9 +213,9 @@ fn sandbox(headers: &mut HeaderMap) {
 
 /// Reads what a refused client is still sending, up to a limit, so that it gets to read the
 /// response instead of a reset connection.
-async fn drain(mut body: Incoming, pause: Duration) {
+async fn drain(mut body: Incoming, timeout: Duration) {
     let mut left = DRAIN_BYTES_MAX;
-    while let Ok(Some(Ok(frame))) = tokio::time::timeout(pause, body.frame()).await {
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(timeout, body.frame()).await {
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
         match left.checked_sub(bytes) {
             Some(rest) => left = rest,

@@ -30,7 +30,7 @@ use tokio_rustls::TlsAcceptor;
 
 pub(crate) use self::gateway::Gateway;
 use self::tls::Tls;
-use crate::limits::{IDLE_PROTECTED, READ_BUFFER_BYTES};
+use crate::limits::{IDLE_GRACE, READ_BUFFER_BYTES};
 use crate::{Credentials, GatewayError, Limits, Result};
 
 /// Where TLS keys come from.
@@ -128,12 +128,12 @@ pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let tls = tls.map(|tls| Tls::read(&tls, address, Timestamp::now())).transpose()?;
-        let connections = Connections::new(limits.connections, IDLE_PROTECTED);
-        let shown = Arc::clone(&connections);
+        let connections = Connections::new(limits.connections, IDLE_GRACE);
+        let shared_connections = Arc::clone(&connections);
         let keys = (credentials, operator);
-        let behind = (&archive, cold);
+        let stores = (&archive, cold);
         let names = (domain.as_deref(), nonces.as_deref());
-        let gateway = Arc::new(Gateway::new(behind, keys, names, &limits, shown)?);
+        let gateway = Arc::new(Gateway::new(stores, keys, names, &limits, shared_connections)?);
         Ok(Server { listener, address, gateway, tls, connections, limits })
     })
 }
@@ -176,7 +176,7 @@ impl Server {
         let (acceptor, renewal) = tls.map(|tls| (tls.acceptor, tls.renewal)).unzip();
         let mut renewing = JoinSet::new();
         if let Some(renewal) = renewal.flatten() {
-            renewing.spawn(renewal.keep());
+            renewing.spawn(renewal.run());
         }
         let (stop, stopping) = watch::channel(false);
         loop {
@@ -196,7 +196,7 @@ impl Server {
         gateway.begin_stop();
         // Cannot fail: this function holds a receiver itself.
         let _ = stop.send(true);
-        if tokio::time::timeout(limits.stop_timeout, connections.all_ended()).await.is_err() {
+        if tokio::time::timeout(limits.stop_timeout, connections.all_closed()).await.is_err() {
             tracing::warn!("requests were still running when the stop limit passed");
         }
         Ok(())
@@ -225,11 +225,11 @@ impl Connection {
         let Some(acceptor) = acceptor else { return self.serve(Box::new(socket)).await };
         let handshake =
             tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(socket));
-        let shaken = tokio::select! {
-            shaken = handshake => shaken,
-            () = self.slot.told_to_end() => return,
+        let outcome = tokio::select! {
+            outcome = handshake => outcome,
+            () = self.slot.evicted() => return,
         };
-        match shaken {
+        match outcome {
             Ok(Ok(stream)) => self.serve(Box::new(stream)).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
@@ -243,10 +243,10 @@ impl Connection {
         let mut stream = TimeoutWriter::new(stream);
         stream.set_timeout(Some(limits.write_timeout));
         let io = TokioIo::new(Box::pin(stream));
-        let asker = Arc::clone(&slot);
+        let request_slot = Arc::clone(&slot);
         let service = service_fn(move |request| {
             let gateway = Arc::clone(&gateway);
-            let busy = asker.begin();
+            let busy = request_slot.begin();
             async move { Ok::<_, std::convert::Infallible>(gateway.handle(request, busy).await) }
         });
         let connection = http1::Builder::new()
@@ -256,7 +256,7 @@ impl Connection {
             .half_close(true)
             .serve_connection(io, service);
         let mut connection = std::pin::pin!(connection);
-        let (mut told, mut is_stopping) = (false, false);
+        let (mut is_ending, mut is_stopping) = (false, false);
         loop {
             tokio::select! {
                 biased;
@@ -266,12 +266,12 @@ impl Connection {
                     }
                     return;
                 }
-                () = slot.told_to_end(), if !told => {
-                    if !slot.has_asked() {
+                () = slot.evicted(), if !is_ending => {
+                    if !slot.has_requested() {
                         return;
                     }
                     // Responses in progress are completed; then the connection is closed.
-                    told = true;
+                    is_ending = true;
                     connection.as_mut().graceful_shutdown();
                 }
                 _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {

@@ -1,6 +1,6 @@
 //! TLS keys: the operator's PEM files, or the server's self-signed pair.
 
-mod own;
+mod self_signed;
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use rustls::sign::CertifiedKey;
 use tokio::task::spawn_blocking;
 use tokio_rustls::TlsAcceptor;
 
-use self::own::OwnCertificate;
+use self::self_signed::SelfSignedCertificate;
 use super::TlsConfig;
 use crate::limits::CERTIFICATE_CHECK_PERIOD;
 use crate::{GatewayError, Result};
@@ -33,9 +33,9 @@ pub(super) struct Tls {
 
 /// The certificate in use at present.
 #[derive(Debug)]
-struct Shown(RwLock<Arc<CertifiedKey>>);
+struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -44,9 +44,9 @@ impl ResolvesServerCert for Shown {
 /// Renews a self-signed certificate before it expires.
 #[derive(Clone, Debug)]
 pub(super) struct Renewal {
-    own: OwnCertificate,
+    own: SelfSignedCertificate,
     provider: Arc<CryptoProvider>,
-    shown: Arc<Shown>,
+    current: Arc<CurrentCertificate>,
 }
 
 impl Tls {
@@ -56,19 +56,19 @@ impl Tls {
         let (certificate, key, own) = match tls {
             TlsConfig::Files { cert, key } => (cert.clone(), key.clone(), None),
             TlsConfig::Auto { directory, names } => {
-                let own = OwnCertificate::new(directory, names, listen);
-                if !own.is_made() {
-                    own.make(now)?;
+                let own = SelfSignedCertificate::new(directory, names, listen);
+                if !own.exists() {
+                    own.generate(now)?;
                 }
                 (own.certificate(), own.key(), Some(own))
             }
         };
         let pair = read_pair(&certificate, &key, &provider)?;
-        let shown = Arc::new(Shown(RwLock::new(Arc::new(pair))));
+        let current = Arc::new(CurrentCertificate(RwLock::new(Arc::new(pair))));
         let renewal = own.map(|own| Renewal {
             own,
             provider: Arc::clone(&provider),
-            shown: Arc::clone(&shown),
+            current: Arc::clone(&current),
         });
         if let Some(renewal) = &renewal {
             renewal.renew(now)?;
@@ -78,7 +78,7 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(failed)?
             .with_no_client_auth()
-            .with_cert_resolver(shown);
+            .with_cert_resolver(current);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate, renewal })
     }
@@ -86,7 +86,7 @@ impl Tls {
 
 impl Renewal {
     /// Checks every day whether the certificate is due, until the task is dropped.
-    pub(super) async fn keep(self) {
+    pub(super) async fn run(self) {
         loop {
             tokio::time::sleep(CERTIFICATE_CHECK_PERIOD).await;
             let this = self.clone();
@@ -104,15 +104,15 @@ impl Renewal {
     /// Renews the certificate if it is due, and uses it for new connections; returns whether it was
     /// due.
     fn renew(&self, now: Timestamp) -> Result<bool> {
-        let shown = Arc::clone(&self.shown.0.read().unwrap_or_else(PoisonError::into_inner));
-        let is_due = |certificate| own::is_due(certificate, &self.provider, now);
-        if !shown.cert.first().is_some_and(is_due) {
+        let current = Arc::clone(&self.current.0.read().unwrap_or_else(PoisonError::into_inner));
+        let is_due = |certificate| self_signed::is_due(certificate, &self.provider, now);
+        if !current.cert.first().is_some_and(is_due) {
             return Ok(false);
         }
-        self.own.make(now)?;
+        self.own.generate(now)?;
         let path = self.own.certificate();
         let pair = read_pair(&path, &self.own.key(), &self.provider)?;
-        *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
         let path = path.display();
         tracing::warn!(%path, "the certificate was renewed: clients have to trust the new one");
         Ok(true)

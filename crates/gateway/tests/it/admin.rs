@@ -3,7 +3,7 @@
 use fulgurite_gateway::OperatorCall;
 use jiff::{Timestamp, ToSpan as _};
 
-use crate::harness::{Answer, TestServer, credentials};
+use crate::harness::{TestResponse, TestServer, credentials};
 use crate::openapi;
 
 /// Returns the header of a call made at `time`, with a fresh nonce.
@@ -16,11 +16,16 @@ fn authorization(method: &str, target: &str, body: &[u8], time: Timestamp) -> St
     OperatorCall { method, target, body }.authorization(&credentials(), time, &nonce)
 }
 
-async fn with(server: &TestServer, method: &str, path: &str, authorization: &str) -> Answer {
-    let ask = server.ask(method, path);
-    let answer = ask.unsigned_header("authorization", authorization).send_plain().await;
-    openapi::check(method, path, &answer);
-    answer
+async fn call_with(
+    server: &TestServer,
+    method: &str,
+    path: &str,
+    authorization: &str,
+) -> TestResponse {
+    let request = server.request(method, path);
+    let response = request.unsigned_header("authorization", authorization).send_plain().await;
+    openapi::check(method, path, &response);
+    response
 }
 
 /// Returns the header of a `GET` made now.
@@ -28,8 +33,8 @@ pub(crate) fn signed_now(target: &str) -> String {
     authorization("GET", target, b"", Timestamp::now())
 }
 
-pub(crate) async fn call(server: &TestServer, method: &str, path: &str) -> Answer {
-    with(server, method, path, &authorization(method, path, b"", Timestamp::now())).await
+pub(crate) async fn call(server: &TestServer, method: &str, path: &str) -> TestResponse {
+    call_with(server, method, path, &authorization(method, path, b"", Timestamp::now())).await
 }
 
 /// A server forgets its calls when it stops, except those that the next one would accept again.
@@ -44,9 +49,9 @@ async fn a_call_ahead_of_the_clock_is_good_once_over_a_restart() {
     let before = start().await;
     assert_eq!(call(&before, "GET", status).await.status, 200);
     assert!(!nonces.exists(), "a call in time costs no write");
-    assert_eq!(with(&before, "GET", status, &signed).await.status, 200);
+    assert_eq!(call_with(&before, "GET", status, &signed).await.status, 200);
     let server = start().await;
-    let again = with(&server, "GET", status, &signed).await;
+    let again = call_with(&server, "GET", status, &signed).await;
     assert_eq!(again.status, 403, "{}", again.text());
     assert!(again.text().contains("was made before"), "{}", again.text());
     assert_eq!(call(&server, "GET", status).await.status, 200);
@@ -59,23 +64,23 @@ async fn only_the_operator_may_call() {
     let now = Timestamp::now();
     let long_ago = now.checked_sub(6.minutes()).unwrap();
     let for_seal = authorization("POST", "/-/admin/seal", b"", now);
-    for answer in [
-        with(&server, "GET", status, "").await,
+    for response in [
+        call_with(&server, "GET", status, "").await,
         // Opened every endpoint until version 2 of the scheme.
-        with(&server, "GET", status, &format!("Bearer {}", "0".repeat(64))).await,
-        with(&server, "GET", status, &for_seal).await,
-        with(&server, "POST", "/-/admin/verify", &for_seal).await,
-        with(&server, "GET", status, &authorization("GET", status, b"", long_ago)).await,
-        with(&server, "GET", status, &authorization("GET", status, b"more", now)).await,
-        server.ask("GET", status).send_plain().await,
-        server.ask("GET", status).send().await,
+        call_with(&server, "GET", status, &format!("Bearer {}", "0".repeat(64))).await,
+        call_with(&server, "GET", status, &for_seal).await,
+        call_with(&server, "POST", "/-/admin/verify", &for_seal).await,
+        call_with(&server, "GET", status, &authorization("GET", status, b"", long_ago)).await,
+        call_with(&server, "GET", status, &authorization("GET", status, b"more", now)).await,
+        server.request("GET", status).send_plain().await,
+        server.request("GET", status).send().await,
     ] {
-        assert_eq!(answer.status, 403, "{}", answer.text());
-        assert!(answer.text().contains("AccessDenied"));
+        assert_eq!(response.status, 403, "{}", response.text());
+        assert!(response.text().contains("AccessDenied"));
     }
-    let answer = call(&server, "GET", status).await;
-    assert_eq!(answer.status, 200);
-    let shown: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let response = call(&server, "GET", status).await;
+    assert_eq!(response.status, 200);
+    let shown: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
     assert_eq!(shown["objects_online"], 0);
     assert_eq!(shown["server"]["connections_max"], 2048);
     assert_eq!(call(&server, "GET", "/-/admin/unknown").await.status, 404);
@@ -85,11 +90,11 @@ async fn only_the_operator_may_call() {
 #[tokio::test]
 async fn a_call_that_was_overheard_is_worth_nothing() {
     let server = TestServer::start().await;
-    let heard = authorization("GET", "/-/admin/status", b"", Timestamp::now());
-    assert_eq!(with(&server, "GET", "/-/admin/status", &heard).await.status, 200);
-    let answer = with(&server, "GET", "/-/admin/status", &heard).await;
-    assert_eq!(answer.status, 403, "{}", answer.text());
-    assert!(answer.text().contains("made before"), "{}", answer.text());
+    let overheard = authorization("GET", "/-/admin/status", b"", Timestamp::now());
+    assert_eq!(call_with(&server, "GET", "/-/admin/status", &overheard).await.status, 200);
+    let response = call_with(&server, "GET", "/-/admin/status", &overheard).await;
+    assert_eq!(response.status, 403, "{}", response.text());
+    assert!(response.text().contains("made before"), "{}", response.text());
 }
 
 #[tokio::test]
@@ -97,8 +102,9 @@ async fn bodies_of_calls_are_bounded() {
     let server = TestServer::start().await;
     let large = vec![b' '; (64 << 10) + 1];
     let signed = authorization("GET", "/-/admin/status", &large, Timestamp::now());
-    let ask = server.ask("GET", "/-/admin/status").unsigned_header("authorization", &signed);
-    assert_eq!(ask.body(&large).send_plain().await.status, 400);
+    let request =
+        server.request("GET", "/-/admin/status").unsigned_header("authorization", &signed);
+    assert_eq!(request.body(&large).send_plain().await.status, 400);
 }
 
 /// Asserts that lines are progress reports. The first line of a long call comes at once, the others
@@ -116,14 +122,14 @@ fn are_progress(lines: &[serde_json::Value]) {
 #[tokio::test]
 async fn sealing_and_verifying_report() {
     let server = TestServer::start().await;
-    let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    let put = server.request("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 100_000]).send().await.status, 200);
     let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;
     assert!(located.text().contains("\"residence\":\"staged\""), "{}", located.text());
 
-    let answer = call(&server, "POST", "/-/admin/seal").await;
-    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-    let text = answer.text();
+    let response = call(&server, "POST", "/-/admin/seal").await;
+    assert_eq!(response.header("content-type"), Some("application/x-ndjson"));
+    let text = response.text();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.last().unwrap()["report"]["objects"], 1, "{text}");
@@ -131,17 +137,17 @@ async fn sealing_and_verifying_report() {
     let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;
     assert!(located.text().contains("\"residence\":\"glass\""), "{}", located.text());
 
-    let answer = call(&server, "POST", "/-/admin/verify").await;
+    let response = call(&server, "POST", "/-/admin/verify").await;
     let lines: Vec<serde_json::Value> =
-        answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        response.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (last, before) = lines.split_last().unwrap();
     are_progress(before);
     assert!(
         last["report"]["platters"].as_array().is_some_and(|platters| platters.len() >= 4),
         "{last}"
     );
-    let answer = call(&server, "POST", "/-/admin/verify?platter=nonsense").await;
-    assert_eq!(answer.status, 400);
+    let response = call(&server, "POST", "/-/admin/verify?platter=nonsense").await;
+    assert_eq!(response.status, 400);
     let none = call(&server, "GET", "/-/admin/locate?bucket=vault&key=none").await;
     assert_eq!(none.status, 404, "{}", none.text());
     let unnamed = call(&server, "GET", "/-/admin/locate?bucket=vault").await;
@@ -152,19 +158,19 @@ async fn sealing_and_verifying_report() {
 async fn objects_are_given_another_class() {
     let server = TestServer::start().await;
     for key in ["a/1", "a/2", "b"] {
-        let put = server.ask("PUT", &format!("/vault/{key}")).body(&[9; 1000]);
+        let put = server.request("PUT", &format!("/vault/{key}")).body(&[9; 1000]);
         assert_eq!(put.send().await.status, 200);
     }
     let to = |query: &str| format!("/-/admin/move?bucket=vault&{query}");
-    let answer = call(&server, "POST", &to("class=GLACIER&prefix=a%2F")).await;
+    let response = call(&server, "POST", &to("class=GLACIER&prefix=a%2F")).await;
     let last: serde_json::Value =
-        serde_json::from_str(answer.text().lines().last().unwrap()).unwrap();
+        serde_json::from_str(response.text().lines().last().unwrap()).unwrap();
     let report = serde_json::json!({
         "objects": 2, "bytes": 2000, "objects_there": 0, "objects_left": 0, "left": []
     });
     assert_eq!(last["report"], report, "{last}");
     for (key, class) in [("a/1", Some("GLACIER")), ("a/2", Some("GLACIER")), ("b", None)] {
-        let head = server.ask("HEAD", &format!("/vault/{key}")).send().await;
+        let head = server.request("HEAD", &format!("/vault/{key}")).send().await;
         assert_eq!(head.header("x-amz-storage-class"), class, "{key}");
     }
     for (query, status) in [
@@ -174,15 +180,15 @@ async fn objects_are_given_another_class() {
         ("class=COLD&key=b", 400),
         ("class=GLACIER&key=", 400),
     ] {
-        let answer = call(&server, "POST", &to(query)).await;
-        assert_eq!(answer.status, status, "{query}: {}", answer.text());
+        let response = call(&server, "POST", &to(query)).await;
+        assert_eq!(response.status, status, "{query}: {}", response.text());
     }
     // An error after the call has started is in the last line.
     for (query, code) in
         [("class=GLACIER&key=none", "NotFound"), ("class=GLACIER_IR&key=b", "Invalid")]
     {
-        let answer = call(&server, "POST", &to(query)).await;
-        assert!(answer.text().contains(code), "{query}: {}", answer.text());
+        let response = call(&server, "POST", &to(query)).await;
+        assert!(response.text().contains(code), "{query}: {}", response.text());
     }
 }
 
@@ -196,7 +202,7 @@ async fn orphans_and_margins_are_as_described() {
     let unknown = "/-/admin/margins?platter=486ebbc6-ddce-4703-b3bb-03a2ae53f2d7";
     assert_eq!(call(&server, "GET", unknown).await.status, 404);
 
-    let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    let put = server.request("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
     assert_eq!(call(&server, "POST", "/-/admin/seal").await.status, 200);
     let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::harness::{TestServer, UNSIGNED, exchange, read_answer, sha256_base64};
+use crate::harness::{TestServer, UNSIGNED, exchange, read_response, sha256_base64};
 
 /// MD5 of the empty body.
 const EMPTY_MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
@@ -26,13 +26,13 @@ async fn wrong_digests_store_nothing() {
         ("x-amz-checksum-sha256", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "BadDigest"),
         ("x-amz-checksum-crc32", "short", "InvalidRequest"),
     ] {
-        let ask = server.ask("PUT", "/vault/bad").header(name, value).body(b"some bytes");
-        assert_eq!(ask.send().await.error(), (400, code.to_owned()), "{name}: {value}");
+        let request = server.request("PUT", "/vault/bad").header(name, value).body(b"some bytes");
+        assert_eq!(request.send().await.error(), (400, code.to_owned()), "{name}: {value}");
         assert!(!server.has("/vault/bad").await, "{name}: {value}");
     }
-    let ask = server.ask("PUT", "/vault/bad").payload(&wrong_sha256).body(b"some bytes");
-    assert_eq!(ask.send().await.error(), (400, "XAmzContentSHA256Mismatch".to_owned()));
-    let two = server.ask("PUT", "/vault/bad").body(b"some bytes");
+    let request = server.request("PUT", "/vault/bad").payload(&wrong_sha256).body(b"some bytes");
+    assert_eq!(request.send().await.error(), (400, "XAmzContentSHA256Mismatch".to_owned()));
+    let two = server.request("PUT", "/vault/bad").body(b"some bytes");
     let two = two.header("x-amz-checksum-crc32", "AAAAAA==");
     let two = two.header("x-amz-checksum-crc32c", "AAAAAA==");
     assert_eq!(two.send().await.error(), (400, "InvalidRequest".to_owned()));
@@ -42,26 +42,26 @@ async fn wrong_digests_store_nothing() {
 #[tokio::test]
 async fn right_checksums_are_kept_and_shown() {
     let server = TestServer::start().await;
-    let ask = server.ask("PUT", "/vault/a").header("x-amz-checksum-crc32", CRC32);
-    let answer = ask.body(b"123456789").send().await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
-    let answer = server.ask("HEAD", "/vault/a").send().await;
-    assert_eq!(answer.header("x-amz-checksum-crc32"), None, "only on request");
-    let ask = server.ask("HEAD", "/vault/a").header("x-amz-checksum-mode", "ENABLED");
-    let answer = ask.send().await;
-    assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
-    assert_eq!(answer.header("x-amz-checksum-type"), Some("FULL_OBJECT"));
+    let request = server.request("PUT", "/vault/a").header("x-amz-checksum-crc32", CRC32);
+    let response = request.body(b"123456789").send().await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("x-amz-checksum-crc32"), Some(CRC32));
+    let response = server.request("HEAD", "/vault/a").send().await;
+    assert_eq!(response.header("x-amz-checksum-crc32"), None, "only on request");
+    let request = server.request("HEAD", "/vault/a").header("x-amz-checksum-mode", "ENABLED");
+    let response = request.send().await;
+    assert_eq!(response.header("x-amz-checksum-crc32"), Some(CRC32));
+    assert_eq!(response.header("x-amz-checksum-type"), Some("FULL_OBJECT"));
 }
 
 #[tokio::test]
 async fn short_bodies_store_nothing() {
     let server = TestServer::start().await;
     for class in ["STANDARD", "DEEP_ARCHIVE"] {
-        let ask = server.ask("PUT", "/vault/short").header("x-amz-storage-class", class);
-        let (head, _) = ask.payload(UNSIGNED).signed_head(100);
-        let answer = exchange(server.address, &[head.as_bytes(), b"only this"], true).await;
-        assert_eq!(answer.error(), (400, "IncompleteBody".to_owned()), "{class}");
+        let request = server.request("PUT", "/vault/short").header("x-amz-storage-class", class);
+        let (head, _) = request.payload(UNSIGNED).signed_head(100);
+        let response = exchange(server.address, &[head.as_bytes(), b"only this"], true).await;
+        assert_eq!(response.error(), (400, "IncompleteBody".to_owned()), "{class}");
         assert!(!server.has("/vault/short").await);
     }
 }
@@ -69,17 +69,17 @@ async fn short_bodies_store_nothing() {
 #[tokio::test]
 async fn bytes_after_the_body_are_no_part_of_it() {
     let server = TestServer::start().await;
-    let (head, _) = server.ask("PUT", "/vault/long").payload(UNSIGNED).signed_head(5);
-    let answer = exchange(server.address, &[head.as_bytes(), b"12345 and more"], false).await;
-    assert_eq!(answer.status, 200);
-    let answer = server.ask("GET", "/vault/long").send().await;
-    assert_eq!(answer.body, b"12345");
+    let (head, _) = server.request("PUT", "/vault/long").payload(UNSIGNED).signed_head(5);
+    let response = exchange(server.address, &[head.as_bytes(), b"12345 and more"], false).await;
+    assert_eq!(response.status, 200);
+    let response = server.request("GET", "/vault/long").send().await;
+    assert_eq!(response.body, b"12345");
 }
 
 #[tokio::test]
 async fn a_disconnect_stores_nothing() {
     let server = TestServer::start().await;
-    let (head, _) = server.ask("PUT", "/vault/gone").payload(UNSIGNED).signed_head(10 << 20);
+    let (head, _) = server.request("PUT", "/vault/gone").payload(UNSIGNED).signed_head(10 << 20);
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(&vec![7; 3 << 20]).await.unwrap();
@@ -95,12 +95,12 @@ async fn a_stalled_body_is_given_up() {
         config.limits.body_timeout = Duration::from_millis(200);
     })
     .await;
-    let (head, _) = server.ask("PUT", "/vault/slow").payload(UNSIGNED).signed_head(100);
+    let (head, _) = server.request("PUT", "/vault/slow").payload(UNSIGNED).signed_head(100);
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(b"and then nothing").await.unwrap();
-    let answer = read_answer(&mut stream).await;
-    assert_eq!(answer.error(), (400, "RequestTimeout".to_owned()));
+    let response = read_response(&mut stream).await;
+    assert_eq!(response.error(), (400, "RequestTimeout".to_owned()));
     assert!(!server.has("/vault/slow").await);
 }
 
@@ -114,19 +114,19 @@ async fn damaged_xml_does_nothing() {
         ("x-amz-checksum-crc32", "AAAAAA=="),
         ("x-amz-checksum-sha256", "nonsense"),
     ] {
-        let ask = server.ask("POST", "/vault?delete").header(name, value).body(xml);
-        assert_eq!(ask.send().await.error(), (400, "BadDigest".to_owned()), "{name}");
+        let request = server.request("POST", "/vault?delete").header(name, value).body(xml);
+        assert_eq!(request.send().await.error(), (400, "BadDigest".to_owned()), "{name}");
         assert!(server.has("/vault/a").await);
     }
-    let ask = server.ask("POST", "/vault?delete").payload(&"0".repeat(64)).body(xml);
-    let ask = ask.header("x-amz-checksum-sha256", &sha256_base64(xml));
-    assert_eq!(ask.send().await.error(), (400, "XAmzContentSHA256Mismatch".to_owned()));
-    let two = server.ask("POST", "/vault?delete").header("x-amz-checksum-crc32", "AAAAAA==");
+    let request = server.request("POST", "/vault?delete").payload(&"0".repeat(64)).body(xml);
+    let request = request.header("x-amz-checksum-sha256", &sha256_base64(xml));
+    assert_eq!(request.send().await.error(), (400, "XAmzContentSHA256Mismatch".to_owned()));
+    let two = server.request("POST", "/vault?delete").header("x-amz-checksum-crc32", "AAAAAA==");
     let two = two.header("x-amz-checksum-sha256", &sha256_base64(xml)).body(xml).send().await;
     assert_eq!(two.error(), (400, "InvalidRequest".to_owned()), "one of them is wrong");
     assert!(server.has("/vault/a").await);
-    let ask = server.ask("POST", "/vault?delete").body(xml);
-    let right = ask.header("x-amz-checksum-sha256", &sha256_base64(xml)).send().await;
+    let request = server.request("POST", "/vault?delete").body(xml);
+    let right = request.header("x-amz-checksum-sha256", &sha256_base64(xml)).send().await;
     assert_eq!(right.status, 200, "{right:?}");
     assert!(!server.has("/vault/a").await);
 }
@@ -139,20 +139,20 @@ async fn nothing_is_deleted_by_a_body_that_nobody_vouched_for() {
     let xml = b"<Delete><Object><Key>a</Key></Object></Delete>";
     let sdk = ("x-amz-sdk-checksum-algorithm", "CRC32");
     for (payload, headers) in [(None, vec![]), (Some(UNSIGNED), vec![]), (None, vec![sdk])] {
-        let mut ask = server.ask("POST", "/vault?delete").body(xml);
+        let mut request = server.request("POST", "/vault?delete").body(xml);
         for (name, value) in headers {
-            ask = ask.header(name, value);
+            request = request.header(name, value);
         }
         if let Some(payload) = payload {
-            ask = ask.payload(payload);
+            request = request.payload(payload);
         }
-        let answer = ask.send().await;
-        assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()));
-        let message = answer.element("Message").unwrap();
+        let response = request.send().await;
+        assert_eq!(response.error(), (400, "InvalidRequest".to_owned()));
+        let message = response.element("Message").unwrap();
         assert!(message.contains("Missing required header"), "{message}");
         assert!(server.has("/vault/a").await);
     }
-    let presigned = server.ask("POST", "/vault?delete").body(xml).presigned(60);
+    let presigned = server.request("POST", "/vault?delete").body(xml).presigned(60);
     assert_eq!(presigned.send_plain().await.error(), (400, "InvalidRequest".to_owned()));
     assert!(server.has("/vault/a").await);
 }
@@ -173,11 +173,12 @@ async fn documents_can_have_trailers() {
         assert!(server.has("/vault/a").await, "{value} {length}");
         let body =
             format!("{:x}\r\n{xml}\r\n0\r\nx-amz-checksum-sha256:{value}\r\n\r\n", xml.len());
-        let ask = server.ask("POST", "/vault?delete").payload("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
-        let ask = ask.header("x-amz-trailer", "x-amz-checksum-sha256");
-        let ask = ask.header("x-amz-decoded-content-length", &length.to_string());
-        let answer = ask.body(body.as_bytes()).send().await;
-        assert_eq!(answer.error(), (error.0, error.1.to_owned()), "{value} {length}");
+        let request =
+            server.request("POST", "/vault?delete").payload("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
+        let request = request.header("x-amz-trailer", "x-amz-checksum-sha256");
+        let request = request.header("x-amz-decoded-content-length", &length.to_string());
+        let response = request.body(body.as_bytes()).send().await;
+        assert_eq!(response.error(), (error.0, error.1.to_owned()), "{value} {length}");
     }
     assert!(!server.has("/vault/a").await);
 }
@@ -186,9 +187,9 @@ async fn documents_can_have_trailers() {
 async fn a_refused_upload_still_reads_its_answer() {
     let server = TestServer::start().await;
     let body = vec![1; 8 << 20];
-    let (head, _) = server.ask("PUT", "/nowhere/a").payload(UNSIGNED).signed_head(body.len());
-    let answer = exchange(server.address, &[head.as_bytes(), &body], false).await;
-    assert_eq!(answer.error(), (404, "NoSuchBucket".to_owned()));
+    let (head, _) = server.request("PUT", "/nowhere/a").payload(UNSIGNED).signed_head(body.len());
+    let response = exchange(server.address, &[head.as_bytes(), &body], false).await;
+    assert_eq!(response.error(), (404, "NoSuchBucket".to_owned()));
 }
 
 /// botocore takes a response that comes instead of "100 Continue" for the response to its next
@@ -197,25 +198,27 @@ async fn a_refused_upload_still_reads_its_answer() {
 async fn an_answer_instead_of_continue_ends_the_connection() {
     let server = TestServer::start().await;
     for (path, length, status) in [("/vault/empty", 0, 200), ("/nowhere/a", 100, 404)] {
-        let ask = server.ask("PUT", path).header("expect", "100-continue").payload(UNSIGNED);
-        let (head, _) = ask.signed_head(length);
+        let request =
+            server.request("PUT", path).header("expect", "100-continue").payload(UNSIGNED);
+        let (head, _) = request.signed_head(length);
         let head = head.replace("connection: close\r\n", "");
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(head.as_bytes()).await.unwrap();
-        let answer = tokio::time::timeout(Duration::from_secs(10), read_answer(&mut stream)).await;
-        let answer = answer.unwrap();
-        assert_eq!(answer.status, status);
-        assert_eq!(answer.header("connection"), Some("close"));
+        let response =
+            tokio::time::timeout(Duration::from_secs(10), read_response(&mut stream)).await;
+        let response = response.unwrap();
+        assert_eq!(response.status, status);
+        assert_eq!(response.header("connection"), Some("close"));
     }
-    let ask = server.ask("PUT", "/vault/full").header("expect", "100-continue");
-    let (head, _) = ask.payload(UNSIGNED).signed_head(5);
+    let request = server.request("PUT", "/vault/full").header("expect", "100-continue");
+    let (head, _) = request.payload(UNSIGNED).signed_head(5);
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut line = [0; 25];
     stream.read_exact(&mut line).await.unwrap();
     assert_eq!(&line, b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(b"12345").await.unwrap();
-    assert_eq!(read_answer(&mut stream).await.status, 200);
+    assert_eq!(read_response(&mut stream).await.status, 200);
 }
 
 /// AWS answers 400 too. A body longer than any document is not read.
@@ -225,9 +228,9 @@ async fn documents_that_are_too_long_are_named() {
     let pad = " ".repeat(9 << 20);
     let xml = format!("<Delete>{pad}<Object><Key>a</Key></Object></Delete>");
     for path in ["/vault?delete", "/vault/a?restore", "/vault/a?uploadId=1"] {
-        let answer = server.ask("POST", path).body(xml.as_bytes()).send().await;
-        assert_eq!(answer.error(), (400, "MalformedXML".to_owned()), "{path}");
-        let message = answer.element("Message").unwrap();
+        let response = server.request("POST", path).body(xml.as_bytes()).send().await;
+        assert_eq!(response.error(), (400, "MalformedXML".to_owned()), "{path}");
+        let message = response.element("Message").unwrap();
         assert!(message.contains("longer than 8388608 bytes"), "{message}");
     }
 }
@@ -236,11 +239,11 @@ async fn documents_that_are_too_long_are_named() {
 async fn bodies_of_unknown_length_are_refused() {
     let server = TestServer::start().await;
     for payload in [UNSIGNED, &"0".repeat(64)] {
-        let (head, _) = server.ask("PUT", "/vault/a").payload(payload).signed_head(0);
+        let (head, _) = server.request("PUT", "/vault/a").payload(payload).signed_head(0);
         let head = head.replace("content-length: 0\r\n", "transfer-encoding: chunked\r\n");
         let body = b"5\r\nhello\r\n0\r\n\r\n";
-        let answer = exchange(server.address, &[head.as_bytes(), body], false).await;
-        assert_eq!(answer.error(), (411, "MissingContentLength".to_owned()));
+        let response = exchange(server.address, &[head.as_bytes(), body], false).await;
+        assert_eq!(response.error(), (411, "MissingContentLength".to_owned()));
         assert!(!server.has("/vault/a").await);
     }
 }

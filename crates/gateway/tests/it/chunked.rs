@@ -1,6 +1,6 @@
 //! `aws-chunked` bodies: trailers, chunk signatures, and chunks of any size.
 
-use crate::harness::{Answer, TestServer, UNSIGNED, exchange};
+use crate::harness::{TestResponse, TestServer, UNSIGNED, exchange};
 
 const TRAILED: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 const CHUNK_SIGNED: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
@@ -9,12 +9,12 @@ const CHUNK_SIGNED_TRAILED: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER";
 /// CRC-32 of "123456789": 0xcbf43926.
 const CRC32: &str = "y/Q5Jg==";
 
-async fn put_trailed(server: &TestServer, decoded: usize, body: &[u8]) -> Answer {
-    let ask = server.ask("PUT", "/vault/t").payload(TRAILED);
-    let ask = ask.header("content-encoding", "aws-chunked");
-    let ask = ask.header("x-amz-trailer", "x-amz-checksum-crc32");
-    let ask = ask.header("x-amz-decoded-content-length", &decoded.to_string());
-    let (head, _) = ask.signed_head(body.len());
+async fn put_trailed(server: &TestServer, decoded: usize, body: &[u8]) -> TestResponse {
+    let request = server.request("PUT", "/vault/t").payload(TRAILED);
+    let request = request.header("content-encoding", "aws-chunked");
+    let request = request.header("x-amz-trailer", "x-amz-checksum-crc32");
+    let request = request.header("x-amz-decoded-content-length", &decoded.to_string());
+    let (head, _) = request.signed_head(body.len());
     exchange(server.address, &[head.as_bytes(), body], true).await
 }
 
@@ -31,16 +31,16 @@ async fn trailers_are_compared() {
         (8, right.as_str(), "IncompleteBody"),
         (10, right.as_str(), "IncompleteBody"),
     ] {
-        let answer = put_trailed(&server, decoded, body(trailer).as_bytes()).await;
-        assert_eq!(answer.error(), (400, code.to_owned()), "{decoded} {trailer}");
+        let response = put_trailed(&server, decoded, body(trailer).as_bytes()).await;
+        assert_eq!(response.error(), (400, code.to_owned()), "{decoded} {trailer}");
         assert!(!server.has("/vault/t").await, "{decoded} {trailer}");
     }
-    let answer = put_trailed(&server, 9, body(&right).as_bytes()).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
-    let answer = server.ask("GET", "/vault/t").send().await;
-    assert_eq!(answer.body, b"123456789");
-    assert_eq!(answer.header("content-encoding"), None, "the framing is not kept");
+    let response = put_trailed(&server, 9, body(&right).as_bytes()).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.header("x-amz-checksum-crc32"), Some(CRC32));
+    let response = server.request("GET", "/vault/t").send().await;
+    assert_eq!(response.body, b"123456789");
+    assert_eq!(response.header("content-encoding"), None, "the framing is not kept");
 }
 
 #[tokio::test]
@@ -53,8 +53,8 @@ async fn broken_framing_stores_nothing() {
         ("zz\r\n123456789\r\n0\r\n\r\n", "InvalidRequest"),
         ("9\r\n123456789XX0\r\n\r\n", "InvalidRequest"),
     ] {
-        let answer = put_trailed(&server, 9, body.as_bytes()).await;
-        assert_eq!(answer.error(), (400, code.to_owned()), "{body:?}");
+        let response = put_trailed(&server, 9, body.as_bytes()).await;
+        assert_eq!(response.error(), (400, code.to_owned()), "{body:?}");
         assert!(!server.has("/vault/t").await, "{body:?}");
     }
     assert_eq!(put_trailed(&server, 9, cut.as_bytes()).await.status, 200);
@@ -72,18 +72,18 @@ async fn trailers_that_were_not_announced_store_nothing() {
         (Some("x-amz-checksum-crc32,x-amz-meta-a"), String::new(), "InvalidRequest"),
     ] {
         let body = format!("9\r\n123456789\r\n0\r\n{trailer}\r\n");
-        let ask = server.ask("PUT", "/vault/t").payload(TRAILED);
-        let mut ask = ask.header("x-amz-decoded-content-length", "9").body(body.as_bytes());
+        let request = server.request("PUT", "/vault/t").payload(TRAILED);
+        let mut request = request.header("x-amz-decoded-content-length", "9").body(body.as_bytes());
         if let Some(announced) = announced {
-            ask = ask.header("x-amz-trailer", announced);
+            request = request.header("x-amz-trailer", announced);
         }
-        assert_eq!(ask.send().await.error(), (400, code.to_owned()), "{announced:?} {trailer}");
+        assert_eq!(request.send().await.error(), (400, code.to_owned()), "{announced:?} {trailer}");
         assert!(!server.has("/vault/t").await, "{announced:?} {trailer}");
     }
     // Without framing there can be no trailer.
-    let ask = server.ask("PUT", "/vault/t").header("x-amz-trailer", "x-amz-checksum-crc32");
-    let answer = ask.body(b"123456789").send().await;
-    assert_eq!(answer.error(), (400, "MalformedTrailerError".to_owned()));
+    let request = server.request("PUT", "/vault/t").header("x-amz-trailer", "x-amz-checksum-crc32");
+    let response = request.body(b"123456789").send().await;
+    assert_eq!(response.error(), (400, "MalformedTrailerError".to_owned()));
     assert!(!server.has("/vault/t").await);
 }
 
@@ -97,28 +97,28 @@ async fn framing_is_never_stored() {
     let listed = ("content-encoding", "gzip , AWS-Chunked");
     let length = ("x-amz-decoded-content-length", "5");
     for headers in [vec![announced], vec![listed], vec![length], vec![announced, length]] {
-        let ask = || {
-            let ask = server.ask("PUT", "/vault/t").body(body);
-            headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value))
+        let request = || {
+            let request = server.request("PUT", "/vault/t").body(body);
+            headers.iter().fold(request, |request, (name, value)| request.header(name, value))
         };
-        let answers = [
-            ask().payload(UNSIGNED).send().await,
-            ask().send().await,
-            ask().presigned(60).send_plain().await,
+        let responses = [
+            request().payload(UNSIGNED).send().await,
+            request().send().await,
+            request().presigned(60).send_plain().await,
         ];
-        for answer in answers {
-            assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{headers:?}");
-            let message = answer.element("Message").unwrap();
+        for response in responses {
+            assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{headers:?}");
+            let message = response.element("Message").unwrap();
             assert!(message.contains("STREAMING-"), "{message}");
         }
         assert!(!server.has("/vault/t").await, "{headers:?}");
     }
-    let ask = server.ask("PUT", "/vault/t").header("content-encoding", "aws-chunked,gzip");
-    let ask = ask.header("x-amz-decoded-content-length", "5").payload(TRAILED);
-    assert_eq!(ask.body(body).send().await.status, 200);
-    let answer = server.ask("GET", "/vault/t").send().await;
+    let request = server.request("PUT", "/vault/t").header("content-encoding", "aws-chunked,gzip");
+    let request = request.header("x-amz-decoded-content-length", "5").payload(TRAILED);
+    assert_eq!(request.body(body).send().await.status, 200);
+    let response = server.request("GET", "/vault/t").send().await;
     assert_eq!(
-        (answer.body.as_slice(), answer.header("content-encoding")),
+        (response.body.as_slice(), response.header("content-encoding")),
         (&b"hello"[..], Some("gzip"))
     );
 }
@@ -127,16 +127,16 @@ async fn framing_is_never_stored() {
 #[tokio::test]
 async fn trailers_of_http_are_refused() {
     let server = TestServer::start().await;
-    let ask = server.ask("PUT", "/vault/t").payload(TRAILED);
-    let (head, _) = ask.header("x-amz-decoded-content-length", "5").signed_head(0);
+    let request = server.request("PUT", "/vault/t").payload(TRAILED);
+    let (head, _) = request.header("x-amz-decoded-content-length", "5").signed_head(0);
     let head = head.replace("content-length: 0\r\n", "transfer-encoding: chunked\r\n");
     let inner = "5\r\nhello\r\n0\r\n\r\n";
     let send = async |trailer: &str| {
         let body = format!("{:x}\r\n{inner}\r\n0\r\n{trailer}\r\n", inner.len());
         exchange(server.address, &[head.as_bytes(), body.as_bytes()], false).await
     };
-    let answer = send("x-amz-checksum-crc32: AAAAAA==\r\n").await;
-    assert_eq!(answer.error(), (400, "MalformedTrailerError".to_owned()));
+    let response = send("x-amz-checksum-crc32: AAAAAA==\r\n").await;
+    assert_eq!(response.error(), (400, "MalformedTrailerError".to_owned()));
     assert!(!server.has("/vault/t").await);
     assert_eq!(send("").await.status, 200);
 }
@@ -148,13 +148,13 @@ async fn one_large_unsigned_chunk_streams() {
     let mut body = format!("{:x}\r\n", data.len()).into_bytes();
     body.extend_from_slice(&data);
     body.extend_from_slice(b"\r\n0\r\n\r\n");
-    let ask = server.ask("PUT", "/vault/large").payload(TRAILED);
-    let ask = ask.header("x-amz-decoded-content-length", &data.len().to_string());
-    let (head, _) = ask.signed_head(body.len());
-    let answer = exchange(server.address, &[head.as_bytes(), &body], false).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let answer = server.ask("GET", "/vault/large").send().await;
-    assert!(answer.body == data, "the bytes differ");
+    let request = server.request("PUT", "/vault/large").payload(TRAILED);
+    let request = request.header("x-amz-decoded-content-length", &data.len().to_string());
+    let (head, _) = request.signed_head(body.len());
+    let response = exchange(server.address, &[head.as_bytes(), &body], false).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let response = server.request("GET", "/vault/large").send().await;
+    assert!(response.body == data, "the bytes differ");
 }
 
 /// Which part to corrupt in a body whose chunks are signed.
@@ -174,15 +174,15 @@ async fn put_signed(
     chunks: &[&[u8]],
     trailer: Option<(&str, &str)>,
     spoil: Spoil,
-) -> Answer {
+) -> TestResponse {
     let length: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let payload = if trailer.is_some() { CHUNK_SIGNED_TRAILED } else { CHUNK_SIGNED };
-    let mut ask = server.ask("PUT", "/vault/s").payload(payload);
+    let mut request = server.request("PUT", "/vault/s").payload(payload);
     if let Some((name, _)) = trailer {
-        ask = ask.header("x-amz-trailer", name);
+        request = request.header("x-amz-trailer", name);
     }
-    let ask = ask.header("x-amz-decoded-content-length", &length.to_string());
-    let signer = ask.signer.clone();
+    let request = request.header("x-amz-decoded-content-length", &length.to_string());
+    let signer = request.signer.clone();
     let line = |chunk: &[u8], signature: &str| {
         let mut line = format!("{:x};chunk-signature={signature}\r\n", chunk.len()).into_bytes();
         line.extend_from_slice(chunk);
@@ -201,7 +201,7 @@ async fn put_signed(
     let zeros = "0".repeat(64);
     let all = chunks.iter().copied().chain([b"".as_slice()]);
     let total: usize = all.clone().map(|chunk| line(chunk, &zeros).len()).sum();
-    let (head, mut signature) = ask.signed_head(total + end(&zeros).len());
+    let (head, mut signature) = request.signed_head(total + end(&zeros).len());
     let mut body = Vec::new();
     for (index, chunk) in all.enumerate() {
         signature = signer.chunk(&signature, chunk);
@@ -225,29 +225,29 @@ async fn every_chunk_signature_counts() {
     let server = TestServer::start().await;
     let chunks: [&[u8]; 3] = [&[1; 70_000], &[2; 65_536], b"the end"];
     for spoil in [Spoil::First, Spoil::Last, Spoil::Bytes] {
-        let answer = put_signed(&server, &chunks, None, spoil).await;
-        assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
+        let response = put_signed(&server, &chunks, None, spoil).await;
+        assert_eq!(response.error(), (403, "SignatureDoesNotMatch".to_owned()));
         assert!(!server.has("/vault/s").await);
     }
-    let answer = put_signed(&server, &chunks, None, Spoil::Nothing).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let answer = server.ask("GET", "/vault/s").send().await;
-    assert!(answer.body == chunks.concat(), "the bytes differ");
+    let response = put_signed(&server, &chunks, None, Spoil::Nothing).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let response = server.request("GET", "/vault/s").send().await;
+    assert!(response.body == chunks.concat(), "the bytes differ");
 }
 
 #[tokio::test]
 async fn signed_trailers_count() {
     let server = TestServer::start().await;
     let right = Some(("x-amz-checksum-crc32", CRC32));
-    let answer = put_signed(&server, &[b"123456789"], right, Spoil::Trailer).await;
-    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
+    let response = put_signed(&server, &[b"123456789"], right, Spoil::Trailer).await;
+    assert_eq!(response.error(), (403, "SignatureDoesNotMatch".to_owned()));
     let wrong = Some(("x-amz-checksum-crc32", "AAAAAA=="));
-    let answer = put_signed(&server, &[b"123456789"], wrong, Spoil::Nothing).await;
-    assert_eq!(answer.error(), (400, "BadDigest".to_owned()));
+    let response = put_signed(&server, &[b"123456789"], wrong, Spoil::Nothing).await;
+    assert_eq!(response.error(), (400, "BadDigest".to_owned()));
     assert!(!server.has("/vault/s").await);
-    let answer = put_signed(&server, &[b"123456789"], right, Spoil::Nothing).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
+    let response = put_signed(&server, &[b"123456789"], right, Spoil::Nothing).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.header("x-amz-checksum-crc32"), Some(CRC32));
 }
 
 /// Chunks are not buffered until their signature is verified, so one may be as large as a body.
@@ -255,11 +255,11 @@ async fn signed_trailers_count() {
 async fn large_signed_chunks_stream() {
     let server = TestServer::start().await;
     let large: Vec<u8> = (0..24 << 20).map(|n: u32| (n >> 9).to_le_bytes()[0]).collect();
-    let answer = put_signed(&server, &[&large], None, Spoil::First).await;
-    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
+    let response = put_signed(&server, &[&large], None, Spoil::First).await;
+    assert_eq!(response.error(), (403, "SignatureDoesNotMatch".to_owned()));
     assert!(!server.has("/vault/s").await);
-    let answer = put_signed(&server, &[&large], None, Spoil::Nothing).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let answer = server.ask("GET", "/vault/s").send().await;
-    assert!(answer.body == large, "the bytes differ");
+    let response = put_signed(&server, &[&large], None, Spoil::Nothing).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let response = server.request("GET", "/vault/s").send().await;
+    assert!(response.body == large, "the bytes differ");
 }

@@ -18,35 +18,36 @@ async fn classes_of_rare_access_are_taken_where_they_have_a_home() {
     })
     .await;
     for name in CLASSES.map(StorageClass::name) {
-        let class =
-            |method: &str, path: &str| server.ask(method, path).header("x-amz-storage-class", name);
+        let class = |method: &str, path: &str| {
+            server.request(method, path).header("x-amz-storage-class", name)
+        };
         assert_eq!(class("PUT", "/vault/put").body(b"rare").send().await.status, 200, "{name}");
         let copy = class("PUT", "/vault/copy").header("x-amz-copy-source", "/vault/put");
         assert_eq!(copy.send().await.status, 200, "{name}");
         let upload = class("POST", "/vault/parts?uploads").send().await;
         let upload = upload.element("UploadId").unwrap();
         let part = format!("/vault/parts?partNumber=1&uploadId={upload}");
-        let part = server.ask("PUT", &part).body(b"rare").send().await;
+        let part = server.request("PUT", &part).body(b"rare").send().await;
         let complete = format!(
             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{}</ETag></Part>\
              </CompleteMultipartUpload>",
             part.header("etag").unwrap().trim_matches('"')
         );
         let path = format!("/vault/parts?uploadId={upload}");
-        let done = server.ask("POST", &path).body(complete.as_bytes()).send().await;
+        let done = server.request("POST", &path).body(complete.as_bytes()).send().await;
         assert_eq!(done.status, 200, "{done:?}");
         for path in ["/vault/put", "/vault/copy", "/vault/parts"] {
-            let head = server.ask("HEAD", path).send().await;
+            let head = server.request("HEAD", path).send().await;
             assert_eq!(head.header("x-amz-storage-class"), Some(name), "{path}");
-            let got = server.ask("GET", path).send().await;
+            let got = server.request("GET", path).send().await;
             assert_eq!((got.status, got.body.as_slice()), (200, b"rare".as_slice()), "{path}");
         }
-        let listed = server.ask("GET", "/vault").query("list-type", "2").send().await.text();
+        let listed = server.request("GET", "/vault").query("list-type", "2").send().await.text();
         let shown = format!("<StorageClass>{name}</StorageClass>");
         assert_eq!(listed.matches(&shown).count(), 3, "{listed}");
         // The object is online: there is nothing to restore.
         let days = b"<RestoreRequest><Days>1</Days></RestoreRequest>";
-        let restore = server.ask("POST", "/vault/put?restore").body(days).send().await;
+        let restore = server.request("POST", "/vault/put?restore").body(days).send().await;
         assert_eq!(restore.error(), (403, "InvalidObjectState".to_owned()));
     }
 }

@@ -63,7 +63,7 @@ async fn the_gateway_is_a_store_as_object_store_means_it() {
     for (number, (name, test)) in TESTS.into_iter().enumerate() {
         // Each test starts with an empty bucket, and cleans up nothing.
         let bucket = format!("suite-{number}");
-        assert_eq!(server.ask("PUT", &format!("/{bucket}")).send().await.status, 200);
+        assert_eq!(server.request("PUT", &format!("/{bucket}")).send().await.status, 200);
         let store = AmazonS3Builder::new()
             .with_endpoint(format!("http://{}", server.address))
             .with_allow_http(true)

@@ -1,6 +1,6 @@
 //! XML documents: every spelling that XML allows has the same effect, and everything else has none.
 
-use crate::harness::{Answer, TestServer, sha256_base64};
+use crate::harness::{TestResponse, TestServer, sha256_base64};
 
 /// Not integers in S3, though some parsers find one in each.
 const NO_INTEGERS: [&str; 15] = [
@@ -111,14 +111,14 @@ fn accepted(document: &str) -> [String; 6] {
     ]
 }
 
-fn is_malformed(answer: &Answer, shown: &[u8]) {
+fn is_malformed(response: &TestResponse, shown: &[u8]) {
     let shown = String::from_utf8_lossy(shown);
-    assert_eq!(answer.error(), (400, "MalformedXML".to_owned()), "{shown:?}");
+    assert_eq!(response.error(), (400, "MalformedXML".to_owned()), "{shown:?}");
 }
 
-async fn post(server: &TestServer, path: &str, document: &[u8]) -> Answer {
-    let ask = server.ask("POST", path).body(document);
-    ask.header("x-amz-checksum-sha256", &sha256_base64(document)).send().await
+async fn post(server: &TestServer, path: &str, document: &[u8]) -> TestResponse {
+    let request = server.request("POST", path).body(document);
+    request.header("x-amz-checksum-sha256", &sha256_base64(document)).send().await
 }
 
 fn delete(key: &[u8]) -> Vec<u8> {
@@ -128,14 +128,14 @@ fn delete(key: &[u8]) -> Vec<u8> {
 /// A sloppy parser of `ab` would delete another one of these keys.
 const KEYS: [&str; 4] = ["/vault/a", "/vault/b", "/vault/ab", "/vault/a%20b"];
 
-async fn left(server: &TestServer) -> Vec<&'static str> {
-    let mut left = Vec::new();
+async fn remaining_keys(server: &TestServer) -> Vec<&'static str> {
+    let mut remaining_keys = Vec::new();
     for key in KEYS {
         if server.has(key).await {
-            left.push(key);
+            remaining_keys.push(key);
         }
     }
-    left
+    remaining_keys
 }
 
 #[tokio::test]
@@ -145,17 +145,17 @@ async fn the_key_that_is_named_is_deleted() {
         for key in KEYS {
             server.put(key, b"x").await;
         }
-        let answer = post(&server, "/vault?delete", &delete(form.as_bytes())).await;
-        assert_eq!(answer.status, 200, "{form}: {answer:?}");
-        assert_eq!(answer.element("Key").as_deref(), Some("ab"), "{form}");
-        assert_eq!(left(&server).await, [KEYS[0], KEYS[1], KEYS[3]], "{form}");
+        let response = post(&server, "/vault?delete", &delete(form.as_bytes())).await;
+        assert_eq!(response.status, 200, "{form}: {response:?}");
+        assert_eq!(response.element("Key").as_deref(), Some("ab"), "{form}");
+        assert_eq!(remaining_keys(&server).await, [KEYS[0], KEYS[1], KEYS[3]], "{form}");
     }
     let document = String::from_utf8(delete(b"ab")).unwrap();
     for form in accepted(&document) {
         server.put("/vault/ab", b"x").await;
-        let answer = post(&server, "/vault?delete", form.as_bytes()).await;
-        assert_eq!(answer.status, 200, "{form}: {answer:?}");
-        assert_eq!(left(&server).await, [KEYS[0], KEYS[1], KEYS[3]], "{form}");
+        let response = post(&server, "/vault?delete", form.as_bytes()).await;
+        assert_eq!(response.status, 200, "{form}: {response:?}");
+        assert_eq!(remaining_keys(&server).await, [KEYS[0], KEYS[1], KEYS[3]], "{form}");
     }
 }
 
@@ -170,8 +170,8 @@ async fn blanks_and_line_ends_of_keys_are_kept() {
         ("\u{e4}&#228;", "/vault/%C3%A4%C3%A4"),
     ] {
         server.put(path, b"x").await;
-        let answer = post(&server, "/vault?delete", &delete(form.as_bytes())).await;
-        assert_eq!(answer.status, 200, "{form:?}: {answer:?}");
+        let response = post(&server, "/vault?delete", &delete(form.as_bytes())).await;
+        assert_eq!(response.status, 200, "{form:?}: {response:?}");
         assert!(!server.has(path).await, "{form:?}");
     }
 }
@@ -203,7 +203,7 @@ async fn other_documents_delete_nothing() {
     for document in documents {
         is_malformed(&post(&server, "/vault?delete", &document).await, &document);
     }
-    assert_eq!(left(&server).await, KEYS);
+    assert_eq!(remaining_keys(&server).await, KEYS);
 }
 
 #[tokio::test]
@@ -212,8 +212,8 @@ async fn restores_last_the_days_that_are_named() {
     let wish =
         |days: &[u8]| [b"<RestoreRequest><Days>", days, b"</Days></RestoreRequest>"].concat();
     let cold = async |key: &str| {
-        let ask = server.ask("PUT", key).header("x-amz-storage-class", "DEEP_ARCHIVE");
-        assert_eq!(ask.body(b"x").send().await.status, 200);
+        let request = server.request("PUT", key).header("x-amz-storage-class", "DEEP_ARCHIVE");
+        assert_eq!(request.body(b"x").send().await.status, 200);
     };
     cold("/vault/cold").await;
     let document = String::from_utf8(wish(b"1")).unwrap();
@@ -222,28 +222,28 @@ async fn restores_last_the_days_that_are_named() {
     documents.extend(NO_INTEGERS.map(|days| wish(days.as_bytes())));
     for document in documents {
         is_malformed(&post(&server, "/vault/cold?restore", &document).await, &document);
-        let head = server.ask("HEAD", "/vault/cold").send().await;
+        let head = server.request("HEAD", "/vault/cold").send().await;
         assert_eq!(head.header("x-amz-restore"), None);
     }
     let select = "<RestoreRequest><Type>SELECT</Type></RestoreRequest>";
-    let answer = post(&server, "/vault/cold?restore", select.as_bytes()).await;
-    assert_eq!(answer.error(), (501, "NotImplemented".to_owned()));
+    let response = post(&server, "/vault/cold?restore", select.as_bytes()).await;
+    assert_eq!(response.error(), (501, "NotImplemented".to_owned()));
     let forms = same("1").map(|form| wish(form.as_bytes())).into_iter();
     let forms = forms.chain(accepted(&document).map(String::into_bytes));
     for (index, form) in forms.enumerate() {
         let key = format!("/vault/cold{index}");
         cold(&key).await;
-        let answer = post(&server, &format!("{key}?restore"), &form).await;
-        assert_eq!(answer.status, 202, "{}: {answer:?}", String::from_utf8_lossy(&form));
+        let response = post(&server, &format!("{key}?restore"), &form).await;
+        assert_eq!(response.status, 202, "{}: {response:?}", String::from_utf8_lossy(&form));
     }
 }
 
 #[tokio::test]
 async fn uploads_are_completed_with_the_parts_that_are_named() {
     let server = TestServer::start().await;
-    let begun = server.ask("POST", "/vault/m?uploads").send().await;
+    let begun = server.request("POST", "/vault/m?uploads").send().await;
     let id = begun.element("UploadId").unwrap();
-    let put = server.ask("PUT", &format!("/vault/m?partNumber=12&uploadId={id}")).body(b"part");
+    let put = server.request("PUT", &format!("/vault/m?partNumber=12&uploadId={id}")).body(b"part");
     let etag = put.send().await.header("etag").unwrap().to_owned();
     let document = |number: &[u8], etag: &[u8]| {
         let start = b"<CompleteMultipartUpload><Part><PartNumber>".as_slice();
@@ -252,7 +252,7 @@ async fn uploads_are_completed_with_the_parts_that_are_named() {
     };
     let complete = async |document: &[u8]| {
         let path = format!("/vault/m?uploadId={id}");
-        server.ask("POST", &path).body(document).send().await
+        server.request("POST", &path).body(document).send().await
     };
     let right = String::from_utf8(document(b"12", etag.as_bytes())).unwrap();
     let mut documents = damaged(&right, "<PartNumber>12</PartNumber>");
@@ -269,10 +269,10 @@ async fn uploads_are_completed_with_the_parts_that_are_named() {
     let numbers = same("12").map(|form| document(form.as_bytes(), etag.as_bytes())).into_iter();
     let etags = same(&etag).map(|form| document(b"12", form.as_bytes()));
     for form in numbers.chain(etags).chain(accepted(&right).map(String::into_bytes)) {
-        let answer = complete(&form).await;
-        assert_eq!(answer.status, 200, "{}: {answer:?}", String::from_utf8_lossy(&form));
+        let response = complete(&form).await;
+        assert_eq!(response.status, 200, "{}: {response:?}", String::from_utf8_lossy(&form));
     }
-    assert_eq!(server.ask("GET", "/vault/m").send().await.body, b"part");
+    assert_eq!(server.request("GET", "/vault/m").send().await.body, b"part");
 }
 
 #[tokio::test]
@@ -286,26 +286,26 @@ async fn buckets_are_made_by_their_own_document() {
     let mut documents = damaged(&right, "<LocationConstraint>EU</LocationConstraint>");
     documents.extend(wrong("EU").map(|form| document(&form)));
     for document in documents {
-        is_malformed(&server.ask("PUT", "/other").body(&document).send().await, &document);
+        is_malformed(&server.request("PUT", "/other").body(&document).send().await, &document);
     }
     let directory = "<CreateBucketConfiguration><Bucket><Type>Directory</Type></Bucket>\
                      </CreateBucketConfiguration>";
-    let answer = server.ask("PUT", "/other").body(directory.as_bytes()).send().await;
-    assert_eq!(answer.error(), (501, "NotImplemented".to_owned()));
-    assert_eq!(server.ask("HEAD", "/other").send().await.status, 404);
+    let response = server.request("PUT", "/other").body(directory.as_bytes()).send().await;
+    assert_eq!(response.error(), (501, "NotImplemented".to_owned()));
+    assert_eq!(server.request("HEAD", "/other").send().await.status, 404);
     let forms = same("EU").map(|form| document(form.as_bytes())).into_iter();
     let forms = forms.chain(accepted(&right).map(String::into_bytes));
     for (index, form) in forms.chain([Vec::new()]).enumerate() {
         let path = format!("/other{index}/?x-id=CreateBucket");
-        let answer = server.ask("PUT", &path).body(&form).send().await;
-        assert_eq!(answer.status, 200, "{}: {answer:?}", String::from_utf8_lossy(&form));
+        let response = server.request("PUT", &path).body(&form).send().await;
+        assert_eq!(response.status, 200, "{}: {response:?}", String::from_utf8_lossy(&form));
     }
     // The host makes it a bucket; a key that looks like a bucket is not one.
-    let ask = server.ask("PUT", "/").header("host", "hosted.localhost");
-    assert_eq!(ask.body(right.as_bytes()).send().await.status, 200);
-    let ask = server.ask("PUT", "/key").header("host", "hosted.localhost");
-    assert_eq!(ask.body(format!("{right} ").as_bytes()).send().await.status, 200);
-    let stored = server.ask("GET", "/hosted/key").send().await;
+    let request = server.request("PUT", "/").header("host", "hosted.localhost");
+    assert_eq!(request.body(right.as_bytes()).send().await.status, 200);
+    let request = server.request("PUT", "/key").header("host", "hosted.localhost");
+    assert_eq!(request.body(format!("{right} ").as_bytes()).send().await.status, 200);
+    let stored = server.request("GET", "/hosted/key").send().await;
     assert_eq!(stored.body, format!("{right} ").as_bytes(), "no object is rewritten");
 }
 
@@ -327,14 +327,15 @@ async fn documents_that_are_not_served_are_not_read() {
         "/vault/a?retention",
         "/vault/a?legal-hold",
     ] {
-        let answer = server.ask("PUT", path).body(b"<not <xml").send().await;
-        assert_eq!(answer.error(), (501, "NotImplemented".to_owned()), "{path}");
+        let response = server.request("PUT", path).body(b"<not <xml").send().await;
+        assert_eq!(response.error(), (501, "NotImplemented".to_owned()), "{path}");
     }
     for path in
         ["/vault/a?select&select-type=2", "/vault?metadataTable", "/vault/a?restore&uploads"]
     {
-        let answer = post(&server, path, b"<RestoreRequest><Days>1</Days></RestoreRequest>").await;
-        assert_eq!(answer.error(), (501, "NotImplemented".to_owned()), "{path}");
+        let response =
+            post(&server, path, b"<RestoreRequest><Days>1</Days></RestoreRequest>").await;
+        assert_eq!(response.error(), (501, "NotImplemented".to_owned()), "{path}");
     }
     assert!(!server.has("/vault/a").await);
 }

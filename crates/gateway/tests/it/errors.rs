@@ -2,14 +2,14 @@
 
 use jiff::ToSpan as _;
 
-use crate::harness::{Answer, Ask, TestServer};
+use crate::harness::{TestRequest, TestResponse, TestServer};
 use crate::signer::{ACCESS_KEY, SECRET_KEY, sha256_hex};
 use crate::xml::{References, parse, texts};
 
-fn element(answer: &Answer, name: &str) -> String {
-    let leaves = parse(&answer.body, References::Strict).unwrap();
+fn element(response: &TestResponse, name: &str) -> String {
+    let leaves = parse(&response.body, References::Strict).unwrap();
     let found = texts(&leaves, name);
-    assert_eq!(found.len(), 1, "{name}: {}", answer.text());
+    assert_eq!(found.len(), 1, "{name}: {}", response.text());
     found[0].to_owned()
 }
 
@@ -17,15 +17,15 @@ fn element(answer: &Answer, name: &str) -> String {
 async fn errors_name_what_they_are_about() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
-    let get = |path: &str| server.ask("GET", path);
-    let put = |path: &str| server.ask("PUT", path);
+    let get = |path: &str| server.request("GET", path);
+    let put = |path: &str| server.request("PUT", path);
     let upload = "ffffffff-ffff-ffff-ffff-ffffffffffff";
-    let table: [(Ask, &str, &str, &str); 11] = [
+    let table: [(TestRequest, &str, &str, &str); 11] = [
         (get("/vault/no%20key%0D"), "NoSuchKey", "Key", "no key\r"),
         (get("/nowhere"), "NoSuchBucket", "BucketName", "nowhere"),
         (get("/nowhere/a"), "NoSuchBucket", "BucketName", "nowhere"),
         (put("/vault"), "BucketAlreadyOwnedByYou", "BucketName", "vault"),
-        (server.ask("DELETE", "/vault"), "BucketNotEmpty", "BucketName", "vault"),
+        (server.request("DELETE", "/vault"), "BucketNotEmpty", "BucketName", "vault"),
         (get(&format!("/vault/a?uploadId={upload}")), "NoSuchUpload", "UploadId", upload),
         (put("/vault/b").header("x-amz-copy-source", "/vault/gone"), "NoSuchKey", "Key", "gone"),
         (
@@ -48,37 +48,37 @@ async fn errors_name_what_they_are_about() {
         ),
         (get("/vault/a?versionId=7"), "InvalidArgument", "ArgumentValue", "7"),
     ];
-    for (ask, code, name, value) in table {
-        let answer = ask.send().await;
-        assert_eq!(answer.error().1, code, "{}", answer.text());
-        assert_eq!(element(&answer, name), value, "{code}");
-        assert_eq!(answer.header("x-fulgurite-detail"), None, "{code}");
+    for (request, code, name, value) in table {
+        let response = request.send().await;
+        assert_eq!(response.error().1, code, "{}", response.text());
+        assert_eq!(element(&response, name), value, "{code}");
+        assert_eq!(response.header("x-fulgurite-detail"), None, "{code}");
     }
-    let head = server.ask("HEAD", "/vault/none").send().await;
+    let head = server.request("HEAD", "/vault/none").send().await;
     assert_eq!((head.status, head.header("x-fulgurite-detail")), (404, None));
 }
 
 #[tokio::test]
 async fn a_clock_that_is_wrong_is_told_the_time() {
     let server = TestServer::start().await;
-    let mut ask = server.ask("GET", "/vault");
-    ask.signer.time = ask.signer.time.checked_sub(1.hours()).unwrap();
-    let sent = ask.signer.date_time();
-    let answer = ask.send().await;
-    assert_eq!(answer.error(), (403, "RequestTimeTooSkewed".to_owned()));
-    assert_eq!(element(&answer, "RequestTime"), sent);
-    assert_eq!(element(&answer, "MaxAllowedSkewMilliseconds"), "900000");
-    let time: jiff::Timestamp = element(&answer, "ServerTime").parse().unwrap();
+    let mut request = server.request("GET", "/vault");
+    request.signer.time = request.signer.time.checked_sub(1.hours()).unwrap();
+    let sent = request.signer.date_time();
+    let response = request.send().await;
+    assert_eq!(response.error(), (403, "RequestTimeTooSkewed".to_owned()));
+    assert_eq!(element(&response, "RequestTime"), sent);
+    assert_eq!(element(&response, "MaxAllowedSkewMilliseconds"), "900000");
+    let time: jiff::Timestamp = element(&response, "ServerTime").parse().unwrap();
     assert!(time.duration_since(jiff::Timestamp::now()).abs().as_secs() < 300, "{time}");
 
-    let mut ask = server.ask("GET", "/vault/a");
-    ask.signer.time = ask.signer.time.checked_sub(1.hours()).unwrap();
-    let expiry = ask.signer.time.checked_add(60.seconds()).unwrap();
-    let answer = ask.presigned(60).send_plain().await;
-    assert_eq!(answer.error(), (403, "AccessDenied".to_owned()));
-    assert_eq!(element(&answer, "X-Amz-Expires"), "60");
-    assert_eq!(element(&answer, "Expires"), expiry.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    assert!(element(&answer, "ServerTime").ends_with('Z'));
+    let mut request = server.request("GET", "/vault/a");
+    request.signer.time = request.signer.time.checked_sub(1.hours()).unwrap();
+    let expiry = request.signer.time.checked_add(60.seconds()).unwrap();
+    let response = request.presigned(60).send_plain().await;
+    assert_eq!(response.error(), (403, "AccessDenied".to_owned()));
+    assert_eq!(element(&response, "X-Amz-Expires"), "60");
+    assert_eq!(element(&response, "Expires"), expiry.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    assert!(element(&response, "ServerTime").ends_with('Z'));
 }
 
 #[tokio::test]
@@ -89,16 +89,17 @@ async fn headers_that_are_not_signed_are_named() {
         ("x-amz-meta-a", "1"),
         ("x-amz-storage-class", "GLACIER"),
     ] {
-        let ask = server.ask("PUT", "/vault/k").presigned(60).unsigned_header(name, value);
-        let answer = ask.body(b"foo").send_plain().await;
-        assert_eq!(answer.error(), (403, "AccessDenied".to_owned()), "{name}");
-        assert_eq!(element(&answer, "HeadersNotSigned"), name);
-        let ask = server.ask("PUT", "/vault/k").unsigned_header(name, value).body(b"foo");
-        assert_eq!(element(&ask.send().await, "HeadersNotSigned"), name);
+        let request = server.request("PUT", "/vault/k").presigned(60).unsigned_header(name, value);
+        let response = request.body(b"foo").send_plain().await;
+        assert_eq!(response.error(), (403, "AccessDenied".to_owned()), "{name}");
+        assert_eq!(element(&response, "HeadersNotSigned"), name);
+        let request = server.request("PUT", "/vault/k").unsigned_header(name, value).body(b"foo");
+        assert_eq!(element(&request.send().await, "HeadersNotSigned"), name);
     }
-    let ask = server.ask("PUT", "/vault/k").presigned(60).unsigned_header("x-amz-meta-a", "1");
-    let answer = ask.unsigned_header("x-amz-meta-b", "2").send_plain().await;
-    let named = element(&answer, "HeadersNotSigned");
+    let request =
+        server.request("PUT", "/vault/k").presigned(60).unsigned_header("x-amz-meta-a", "1");
+    let response = request.unsigned_header("x-amz-meta-b", "2").send_plain().await;
+    let named = element(&response, "HeadersNotSigned");
     let mut named: Vec<&str> = named.split(", ").collect();
     named.sort_unstable();
     assert_eq!(named, ["x-amz-meta-a", "x-amz-meta-b"]);
@@ -109,40 +110,41 @@ async fn headers_that_are_not_signed_are_named() {
 #[tokio::test]
 async fn a_mismatch_shows_the_request_as_it_came() {
     let server = TestServer::start().await;
-    let ask = server.ask("GET", "/vault/a%20b?prefix=x%2Fy").header("accept-encoding", "identity");
-    let signer = ask.signer.clone();
-    let (head, signature) = ask.signed_head(0);
+    let request =
+        server.request("GET", "/vault/a%20b?prefix=x%2Fy").header("accept-encoding", "identity");
+    let signer = request.signer.clone();
+    let (head, signature) = request.signed_head(0);
     let changed = head.replace("accept-encoding: identity", "accept-encoding: gzip");
-    let answer = crate::harness::exchange(server.address, &[changed.as_bytes()], false).await;
-    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
-    assert_eq!(element(&answer, "AWSAccessKeyId"), ACCESS_KEY);
-    assert_eq!(element(&answer, "SignatureProvided"), signature);
-    let form = element(&answer, "CanonicalRequest");
+    let response = crate::harness::exchange(server.address, &[changed.as_bytes()], false).await;
+    assert_eq!(response.error(), (403, "SignatureDoesNotMatch".to_owned()));
+    assert_eq!(element(&response, "AWSAccessKeyId"), ACCESS_KEY);
+    assert_eq!(element(&response, "SignatureProvided"), signature);
+    let form = element(&response, "CanonicalRequest");
     assert!(
         form.starts_with("GET\n/vault/a%20b\nprefix=x%2Fy\naccept-encoding:gzip\nhost:"),
         "{form}"
     );
-    let text = element(&answer, "StringToSign");
+    let text = element(&response, "StringToSign");
     assert!(text.starts_with("AWS4-HMAC-SHA256\n"), "{text}");
     assert!(text.ends_with(&sha256_hex(form.as_bytes())), "{text}");
     for (name, bytes) in [("CanonicalRequestBytes", &form), ("StringToSignBytes", &text)] {
-        let shown: Vec<u8> = element(&answer, name)
+        let shown: Vec<u8> = element(&response, name)
             .split(' ')
             .map(|digits| u8::from_str_radix(digits, 16).unwrap())
             .collect();
         assert_eq!(&shown, bytes.as_bytes(), "{name}");
     }
-    assert!(!answer.text().contains(SECRET_KEY));
-    let right = server.ask("GET", "/vault/a%20b?prefix=x%2Fy");
+    assert!(!response.text().contains(SECRET_KEY));
+    let right = server.request("GET", "/vault/a%20b?prefix=x%2Fy");
     let mut right = right.header("accept-encoding", "gzip");
     right.signer = signer;
     let (_, right) = right.signed_head(0);
-    assert!(!answer.text().contains(&right), "the signature that would be right");
+    assert!(!response.text().contains(&right), "the signature that would be right");
 
-    let mut ask = server.ask("GET", "/vault");
-    ask.signer.access_key = "SOMEBODYELSE1".to_owned();
-    let answer = ask.send().await;
-    assert_eq!(answer.error(), (403, "InvalidAccessKeyId".to_owned()));
-    assert_eq!(element(&answer, "AWSAccessKeyId"), "SOMEBODYELSE1");
-    assert!(!answer.text().contains("StringToSign"), "nothing is computed for strangers");
+    let mut request = server.request("GET", "/vault");
+    request.signer.access_key = "SOMEBODYELSE1".to_owned();
+    let response = request.send().await;
+    assert_eq!(response.error(), (403, "InvalidAccessKeyId".to_owned()));
+    assert_eq!(element(&response, "AWSAccessKeyId"), "SOMEBODYELSE1");
+    assert!(!response.text().contains("StringToSign"), "nothing is computed for strangers");
 }

@@ -4,27 +4,28 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::admin::{call, signed_now};
-use crate::harness::{Answer, TestServer, parse_answer};
+use crate::harness::{TestResponse, TestServer, parse_response};
 use crate::openapi;
 
 const EVENTS: &str = "/-/events";
 
 /// A subscriber, and what it has received so far.
-pub(crate) struct Watching {
+pub(crate) struct Subscription {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl Watching {
+impl Subscription {
     /// Subscribes; on return it has the first event, or the whole of an error response.
-    async fn begin(server: &TestServer) -> Self {
-        Self::begin_at(server, EVENTS).await
+    async fn subscribe(server: &TestServer) -> Self {
+        Self::subscribe_to(server, EVENTS).await
     }
 
-    pub(crate) async fn begin_at(server: &TestServer, path: &str) -> Self {
-        let ask = server.ask("GET", path).unsigned_header("authorization", &signed_now(path));
+    pub(crate) async fn subscribe_to(server: &TestServer, path: &str) -> Self {
+        let request =
+            server.request("GET", path).unsigned_header("authorization", &signed_now(path));
         let mut stream = TcpStream::connect(server.address).await.unwrap();
-        stream.write_all(ask.plain_head(0).as_bytes()).await.unwrap();
+        stream.write_all(request.plain_head(0).as_bytes()).await.unwrap();
         let mut read = Vec::new();
         while !read.windows(6).any(|part| part == b"data: ") {
             if stream.read_buf(&mut read).await.unwrap() == 0 {
@@ -34,20 +35,20 @@ impl Watching {
         Self { stream, read }
     }
 
-    pub(crate) fn is_let_in(&self) -> bool {
+    pub(crate) fn is_accepted(&self) -> bool {
         self.read.starts_with(b"HTTP/1.1 200 ")
     }
 
     /// Reads to the end of the stream.
-    pub(crate) async fn rest(mut self) -> Answer {
+    pub(crate) async fn remaining(mut self) -> TestResponse {
         self.stream.read_to_end(&mut self.read).await.unwrap();
-        parse_answer(&self.read)
+        parse_response(&self.read)
     }
 }
 
 /// Seals: a platter-set is written, verified and stored.
 async fn seal(server: &TestServer) {
-    let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    let put = server.request("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
     server.archive.seal().await.unwrap();
 }
@@ -70,15 +71,15 @@ pub(crate) fn events(text: &str) -> Vec<(&str, serde_json::Value)> {
 #[tokio::test]
 async fn the_library_is_watched_until_the_server_stops() {
     let server = TestServer::start().await;
-    let watching = Watching::begin(&server).await;
+    let subscription = Subscription::subscribe(&server).await;
     seal(&server).await;
     let (serving, _data) = server.begin_stop();
-    let answer = watching.rest().await;
+    let response = subscription.remaining().await;
     serving.await.unwrap().unwrap();
-    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    openapi::check("GET", EVENTS, &answer);
-    let text = answer.text();
+    assert_eq!(response.header("content-type"), Some("text/event-stream"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    openapi::check("GET", EVENTS, &response);
+    let text = response.text();
     let seen = events(&text);
     assert_eq!(seen[0].0, "scene");
     let (last, steps) = seen[1..].split_last().unwrap();
@@ -93,13 +94,13 @@ async fn the_library_is_watched_until_the_server_stops() {
 
 #[tokio::test]
 async fn only_so_many_watch_and_only_the_operator() {
-    let server = TestServer::start_with(|config| config.limits.watchers = 1).await;
-    assert_eq!(server.ask("GET", EVENTS).send_plain().await.status, 403);
-    assert_eq!(server.ask("GET", EVENTS).send().await.status, 403, "a signature of S3 is none");
+    let server = TestServer::start_with(|config| config.limits.subscribers = 1).await;
+    assert_eq!(server.request("GET", EVENTS).send_plain().await.status, 403);
+    assert_eq!(server.request("GET", EVENTS).send().await.status, 403, "a signature of S3 is none");
     assert_eq!(call(&server, "POST", EVENTS).await.status, 404);
-    let first = Watching::begin(&server).await;
-    assert!(first.is_let_in());
-    let refused = Watching::begin(&server).await.rest().await;
+    let first = Subscription::subscribe(&server).await;
+    assert!(first.is_accepted());
+    let refused = Subscription::subscribe(&server).await.remaining().await;
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert_eq!(refused.header("retry-after"), Some("1"));
     openapi::check("GET", EVENTS, &refused);
@@ -108,12 +109,12 @@ async fn only_so_many_watch_and_only_the_operator() {
     // A subscriber that is gone is detected at the next event.
     let again = loop {
         seal(&server).await;
-        let again = Watching::begin(&server).await;
-        if again.is_let_in() {
+        let again = Subscription::subscribe(&server).await;
+        if again.is_accepted() {
             break again;
         }
     };
     let (serving, _data) = server.begin_stop();
-    assert!(again.rest().await.text().contains("event: end\n"));
+    assert!(again.remaining().await.text().contains("event: end\n"));
     serving.await.unwrap().unwrap();
 }

@@ -11,7 +11,7 @@ use object_store::path::Path;
 use serde_json::{Value, json};
 
 use crate::admin::call;
-use crate::events::{Watching, events};
+use crate::events::{Subscription, events};
 use crate::harness::TestServer;
 use crate::openapi;
 
@@ -69,7 +69,7 @@ async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
     assert_eq!(names, ["lisbon", "oslo", "turin"]);
     let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
     assert_eq!(status["has_geo"], true);
-    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
     let snapshot = geo.snapshot();
     let written = snapshot.sites[1].bytes_written;
     assert!(written >= 15_000, "a fragment is half of the object: {snapshot:?}");
@@ -82,7 +82,7 @@ async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
-    let ready = server.ask("GET", "/readyz").send_plain().await.text();
+    let ready = server.request("GET", "/readyz").send_plain().await.text();
     assert_eq!(ready, "ready\n");
 }
 
@@ -90,11 +90,11 @@ async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
 async fn calls_of_sites_are_not_found_without_any() {
     let server = TestServer::start().await;
     for path in ["/-/admin/geo", EVENTS] {
-        let answer = call(&server, "GET", path).await;
-        assert_eq!(answer.status, 404, "{}", answer.text());
-        assert!(answer.text().contains("[geo]"), "{}", answer.text());
+        let response = call(&server, "GET", path).await;
+        assert_eq!(response.status, 404, "{}", response.text());
+        assert!(response.text().contains("[geo]"), "{}", response.text());
     }
-    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_geo"), "{metrics}");
 }
 
@@ -103,13 +103,13 @@ async fn sites_are_watched_until_the_server_stops() {
     let geo = sites().await;
     let behind = geo.clone();
     let server = TestServer::start_with(|config| config.cold.geo = Some(behind)).await;
-    let watching = Watching::begin_at(&server, EVENTS).await;
-    assert!(watching.is_let_in());
+    let subscription = Subscription::subscribe_to(&server, EVENTS).await;
+    assert!(subscription.is_accepted());
     let (serving, _data) = server.begin_stop();
-    let answer = watching.rest().await;
+    let response = subscription.remaining().await;
     serving.await.unwrap().unwrap();
-    openapi::check("GET", EVENTS, &answer);
-    let text = answer.text();
+    openapi::check("GET", EVENTS, &response);
+    let text = response.text();
     let [scene, end] = events(&text).try_into().unwrap();
     assert_eq!((scene.0, &scene.1["geo"]["name"]), ("scene", &json!("records")), "{text}");
     assert_eq!(end, ("end", json!({ "reason": "stopped" })));

@@ -71,7 +71,7 @@ impl TestServer {
 
     async fn start_in(data: TempDir, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let archive = open_archive(&data).await;
-        Self::start_over(data, archive, change).await
+        Self::start_with_archive(data, archive, change).await
     }
 
     /// Starts over an archive some of whose classes go to other tiers.
@@ -80,10 +80,10 @@ impl TestServer {
         let mut config = archive_config(&data);
         assign(&mut config.classes);
         let archive = Archive::open(config).await.unwrap();
-        Self::start_over(data, archive, |_| ()).await
+        Self::start_with_archive(data, archive, |_| ()).await
     }
 
-    async fn start_over(
+    async fn start_with_archive(
         data: TempDir,
         archive: Archive,
         change: impl FnOnce(&mut ServerConfig),
@@ -97,22 +97,22 @@ impl TestServer {
             let _ = stopped.await;
         })));
         let this = Self { address, archive, data, stop, serving };
-        assert!(matches!(this.ask("PUT", "/vault").send().await.status, 200 | 409));
+        assert!(matches!(this.request("PUT", "/vault").send().await.status, 200 | 409));
         this
     }
 
-    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
-        Ask::new(self.address, method, path)
+    pub(crate) fn request(&self, method: &str, path: &str) -> TestRequest {
+        TestRequest::new(self.address, method, path)
     }
 
     pub(crate) async fn put(&self, path: &str, body: &[u8]) {
-        let answer = self.ask("PUT", path).body(body).send().await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let response = self.request("PUT", path).body(body).send().await;
+        assert_eq!(response.status, 200, "{response:?}");
     }
 
     /// Returns whether an object exists.
     pub(crate) async fn has(&self, path: &str) -> bool {
-        self.ask("HEAD", path).send().await.status == 200
+        self.request("HEAD", path).send().await.status == 200
     }
 
     /// Requests a stop; returns the task of `serve`.
@@ -124,7 +124,7 @@ impl TestServer {
 
 /// A request under construction. `path` is already encoded.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct TestRequest {
     address: SocketAddr,
     method: String,
     path: String,
@@ -136,7 +136,7 @@ pub(crate) struct Ask {
     pub(crate) signer: Signer,
 }
 
-impl Ask {
+impl TestRequest {
     fn new(address: SocketAddr, method: &str, path: &str) -> Self {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
@@ -212,8 +212,8 @@ impl Ask {
         }
         self.headers.insert("x-amz-content-sha256".to_owned(), payload.clone());
         let query = self.query_text();
-        let asked = (self.method.as_str(), self.path.as_str(), query.as_str());
-        let signature = self.signer.request(asked, &self.headers, &payload);
+        let parts = (self.method.as_str(), self.path.as_str(), query.as_str());
+        let signature = self.signer.request(parts, &self.headers, &payload);
         let names: Vec<&str> = self.headers.keys().map(String::as_str).collect();
         let authorization = format!(
             "AWS4-HMAC-SHA256 Credential={}, SignedHeaders={}, Signature={signature}",
@@ -236,21 +236,21 @@ impl Ask {
         ];
         self.query.extend(pairs.map(|(name, value)| (name.to_owned(), value)));
         let query = self.query_text();
-        let asked = (self.method.as_str(), self.path.as_str(), query.as_str());
-        let signature = self.signer.request(asked, &self.headers, UNSIGNED);
+        let parts = (self.method.as_str(), self.path.as_str(), query.as_str());
+        let signature = self.signer.request(parts, &self.headers, UNSIGNED);
         self.query.insert("X-Amz-Signature".to_owned(), signature);
         self
     }
 
     /// Signs and sends it.
-    pub(crate) async fn send(self) -> Answer {
+    pub(crate) async fn send(self) -> TestResponse {
         let (address, body) = (self.address, self.body.clone());
         let (head, _) = self.signed_head(body.len());
         exchange(address, &[head.as_bytes(), &body], false).await
     }
 
     /// Sends it as it is, without signing it.
-    pub(crate) async fn send_plain(self) -> Answer {
+    pub(crate) async fn send_plain(self) -> TestResponse {
         let head = self.plain_head(self.body.len());
         exchange(self.address, &[head.as_bytes(), &self.body], false).await
     }
@@ -263,13 +263,13 @@ pub(crate) fn sha256_base64(body: &[u8]) -> String {
 
 /// A response; status 0 when the connection ended without one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -292,7 +292,11 @@ impl Answer {
 }
 
 /// Sends the pieces, shuts down the sending side if requested, and reads one whole response.
-pub(crate) async fn exchange(address: SocketAddr, pieces: &[&[u8]], then_end: bool) -> Answer {
+pub(crate) async fn exchange(
+    address: SocketAddr,
+    pieces: &[&[u8]],
+    then_end: bool,
+) -> TestResponse {
     let mut stream = TcpStream::connect(address).await.unwrap();
     for piece in pieces {
         // The server may answer and close before everything is sent.
@@ -303,25 +307,27 @@ pub(crate) async fn exchange(address: SocketAddr, pieces: &[&[u8]], then_end: bo
     if then_end {
         let _ = stream.shutdown().await;
     }
-    read_answer(&mut stream).await
+    read_response(&mut stream).await
 }
 
-pub(crate) async fn read_answer(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Answer {
+pub(crate) async fn read_response(
+    stream: &mut (impl tokio::io::AsyncRead + Unpin),
+) -> TestResponse {
     let mut all = Vec::new();
     // A reset after the response does not matter.
     let _ = stream.read_to_end(&mut all).await;
-    parse_answer(&all)
+    parse_response(&all)
 }
 
-pub(crate) fn parse_answer(all: &[u8]) -> Answer {
+pub(crate) fn parse_response(all: &[u8]) -> TestResponse {
     let Some(end) = all.windows(4).position(|window| window == b"\r\n\r\n") else {
-        return Answer::default();
+        return TestResponse::default();
     };
     let head = String::from_utf8_lossy(&all[..end]).into_owned();
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap();
     if status == 100 {
-        return parse_answer(&all[end + 4..]);
+        return parse_response(&all[end + 4..]);
     }
     let headers: BTreeMap<String, String> = lines
         .filter_map(|line| line.split_once(':'))
@@ -330,7 +336,7 @@ pub(crate) fn parse_answer(all: &[u8]) -> Answer {
     let body = &all[end + 4..];
     let is_chunked = headers.get("transfer-encoding").is_some_and(|value| value == "chunked");
     let body = if is_chunked { unchunk(body) } else { body.to_vec() };
-    Answer { status, headers, body }
+    TestResponse { status, headers, body }
 }
 
 fn unchunk(mut body: &[u8]) -> Vec<u8> {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::harness::{TestServer, UNSIGNED, read_answer};
+use crate::harness::{TestServer, UNSIGNED, read_response};
 
 #[tokio::test]
 async fn pages_need_no_signature() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
-    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    let page = |path: &'static str| server.request("GET", path).send_plain();
     assert_eq!(page("/livez").await.text(), "live\n");
     assert_eq!(page("/readyz").await.text(), "ready\n");
     assert_eq!(page("/version").await.header("content-type"), Some("application/json"));
@@ -27,12 +27,12 @@ async fn pages_need_no_signature() {
 #[tokio::test]
 async fn a_set_in_trouble_is_told_of_though_requests_are_served() {
     let server = TestServer::start().await;
-    let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    let put = server.request("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
     let shelves = server.data.path().join("archive/platters");
     std::fs::remove_dir(&shelves).unwrap();
     server.archive.seal().await.unwrap_err();
-    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    let page = |path: &'static str| server.request("GET", path).send_plain();
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");
     let text = ready.text();
@@ -72,10 +72,10 @@ async fn damage_of_the_catalog_that_comes_later_is_told_with_its_remedy() {
     server.put("/vault/a", b"12345").await;
     // Rows are flushed to tables at the stop, and read only on demand.
     let server = server.restart().await;
-    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    let page = |path: &'static str| server.request("GET", path).send_plain();
     assert_eq!(page("/readyz").await.text(), "ready\n");
     damage_tables(&server.data.path().join("archive/catalog"));
-    assert_eq!(server.ask("GET", "/vault").send().await.status, 500);
+    assert_eq!(server.request("GET", "/vault").send().await.status, 500);
     let ready = page("/readyz").await;
     let remedy = "the catalog is damaged: stop the archive and run `fulgurite recover`";
     assert_eq!((ready.status, ready.text()), (503, format!("not ready: {remedy}\n")));
@@ -87,29 +87,33 @@ async fn damage_of_the_catalog_that_comes_later_is_told_with_its_remedy() {
 #[tokio::test]
 async fn a_bucket_may_be_called_like_a_page() {
     let server = TestServer::start().await;
-    assert_eq!(server.ask("PUT", "/metrics").send().await.status, 200);
-    let answer = server.ask("GET", "/metrics").send().await;
-    assert_eq!(answer.element("Name").as_deref(), Some("metrics"));
+    assert_eq!(server.request("PUT", "/metrics").send().await.status, 200);
+    let response = server.request("GET", "/metrics").send().await;
+    assert_eq!(response.element("Name").as_deref(), Some("metrics"));
 }
 
 #[tokio::test]
 async fn one_request_too_many_is_told_to_slow_down() {
     let server = TestServer::start_with(|config| config.limits.requests = 1).await;
-    let (head, _) = server.ask("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
+    let (head, _) = server.request("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
     let mut first = TcpStream::connect(server.address).await.unwrap();
     first.write_all(head.as_bytes()).await.unwrap();
     first.write_all(b"12345").await.unwrap();
     // The first may not have arrived yet: then this one was early enough.
     let busy = loop {
-        let answer = server.ask("GET", "/").send().await;
-        if answer.status != 200 {
-            break answer;
+        let response = server.request("GET", "/").send().await;
+        if response.status != 200 {
+            break response;
         }
     };
     assert_eq!(busy.error(), (503, "SlowDown".to_owned()));
-    assert_eq!(server.ask("GET", "/livez").send_plain().await.status, 200, "health has no bound");
+    assert_eq!(
+        server.request("GET", "/livez").send_plain().await.status,
+        200,
+        "health has no bound"
+    );
     first.write_all(b"67890").await.unwrap();
-    assert_eq!(read_answer(&mut first).await.status, 200);
+    assert_eq!(read_response(&mut first).await.status, 200);
 }
 
 #[tokio::test]
@@ -117,12 +121,12 @@ async fn a_stop_lets_requests_finish() {
     let server = TestServer::start().await;
     let archive = server.archive.clone();
     let address = server.address;
-    let (head, _) = server.ask("PUT", "/vault/late").payload(UNSIGNED).signed_head(10);
+    let (head, _) = server.request("PUT", "/vault/late").payload(UNSIGNED).signed_head(10);
     let mut running = TcpStream::connect(address).await.unwrap();
     running.write_all(head.as_bytes()).await.unwrap();
     running.write_all(b"12345").await.unwrap();
     while server
-        .ask("GET", "/metrics")
+        .request("GET", "/metrics")
         .send_plain()
         .await
         .text()
@@ -134,7 +138,7 @@ async fn a_stop_lets_requests_finish() {
     assert!(early.is_err(), "stopped before the request was done");
     assert!(TcpStream::connect(address).await.is_err(), "still listening");
     running.write_all(b"67890").await.unwrap();
-    assert_eq!(read_answer(&mut running).await.status, 200);
+    assert_eq!(read_response(&mut running).await.status, 200);
     serving.await.unwrap().unwrap();
     assert_eq!(archive.status().await.unwrap().objects_online, 1);
 }
@@ -150,19 +154,19 @@ async fn idle_connections_give_way() {
     // One of them has sent a part of a request and stalls.
     idle[0].write_all(b"PUT /vault/never HTTP/1.1\r\nhost: x\r\n").await.unwrap();
     server.put("/vault/a", b"served").await;
-    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(metrics.contains("fulgurite_connections_max 3\n"), "{metrics}");
     let ended = metrics.lines().find_map(|line| {
         line.strip_prefix("fulgurite_connections_ended_idle_total ")?.parse::<u32>().ok()
     });
     assert!(ended.unwrap() >= 3, "{metrics}");
-    assert_eq!(read_answer(&mut idle[0]).await.status, 0, "the oldest was ended");
+    assert_eq!(read_response(&mut idle[0]).await.status, 0, "the oldest was ended");
 }
 
 #[tokio::test]
 async fn requests_in_progress_do_not_give_way() {
     let server = TestServer::start_with(|config| config.limits.connections = 2).await;
-    let (head, _) = server.ask("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
+    let (head, _) = server.request("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
     let mut slow = TcpStream::connect(server.address).await.unwrap();
     slow.write_all(head.as_bytes()).await.unwrap();
     slow.write_all(b"12345").await.unwrap();
@@ -171,30 +175,30 @@ async fn requests_in_progress_do_not_give_way() {
         server.put("/vault/other", b"x").await;
     }
     slow.write_all(b"67890").await.unwrap();
-    assert_eq!(read_answer(&mut slow).await.status, 200);
+    assert_eq!(read_response(&mut slow).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_browser_gets_a_page() {
     let server = TestServer::start().await;
     let html = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-    let answer = server.ask("GET", "/").header("accept", html).send_plain().await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(answer.header("content-security-policy").unwrap().contains("default-src 'none'"));
-    let text = answer.text();
+    let response = server.request("GET", "/").header("accept", html).send_plain().await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(response.header("content-security-policy").unwrap().contains("default-src 'none'"));
+    let text = response.text();
     assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("href=\"/readyz\""));
     assert!(text.contains("href=\"/-/\""), "{text}");
     assert!(!text.contains("<script"), "{text}");
-    for answer in [
+    for response in [
         // A client that does not want HTML, requests for more than the root, and a client with
         // keys.
-        server.ask("GET", "/").header("accept", "*/*").send_plain().await,
-        server.ask("GET", "/?acl").header("accept", html).send_plain().await,
-        server.ask("GET", "/vault").header("accept", html).send_plain().await,
-        server.ask("GET", "/").header("accept", html).send().await,
+        server.request("GET", "/").header("accept", "*/*").send_plain().await,
+        server.request("GET", "/?acl").header("accept", html).send_plain().await,
+        server.request("GET", "/vault").header("accept", html).send_plain().await,
+        server.request("GET", "/").header("accept", html).send().await,
     ] {
-        assert_eq!(answer.header("content-type"), Some("application/xml"), "{answer:?}");
+        assert_eq!(response.header("content-type"), Some("application/xml"), "{response:?}");
     }
 }
 
@@ -205,13 +209,14 @@ async fn idle_connections_end_in_time() {
         config.limits.head_timeout = Duration::from_millis(200);
     })
     .await;
-    for said in ["", "GET /livez HTTP/1.1\r\nhost: x\r\nx-more", "GET /livez HTTP/1.1\r\n\r\n"] {
+    for sent in ["", "GET /livez HTTP/1.1\r\nhost: x\r\nx-more", "GET /livez HTTP/1.1\r\n\r\n"] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
-        stream.write_all(said.as_bytes()).await.unwrap();
+        stream.write_all(sent.as_bytes()).await.unwrap();
         // The timeout only guards the test: the server has to close the connection.
-        let answer = tokio::time::timeout(Duration::from_secs(30), read_answer(&mut stream)).await;
-        let expected = if said.ends_with("\r\n\r\n") { 200 } else { 0 };
-        assert_eq!(answer.unwrap().status, expected, "{said:?}");
+        let response =
+            tokio::time::timeout(Duration::from_secs(30), read_response(&mut stream)).await;
+        let expected = if sent.ends_with("\r\n\r\n") { 200 } else { 0 };
+        assert_eq!(response.unwrap().status, expected, "{sent:?}");
     }
 }
 
@@ -225,13 +230,14 @@ async fn an_answer_that_nobody_reads_is_given_up() {
     // More than socket buffers hold.
     let body = vec![7; 32 << 20];
     server.put("/vault/large", &body).await;
-    let (head, _) = server.ask("GET", "/vault/large").signed_head(0);
+    let (head, _) = server.request("GET", "/vault/large").signed_head(0);
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
-    let over = "fulgurite_requests_total{op=\"GetObject\",status=\"200\"} 1\n";
-    let given_up =
-        async { while !server.ask("GET", "/metrics").send_plain().await.text().contains(over) {} };
+    let finished = "fulgurite_requests_total{op=\"GetObject\",status=\"200\"} 1\n";
+    let given_up = async {
+        while !server.request("GET", "/metrics").send_plain().await.text().contains(finished) {}
+    };
     tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
-    assert!(read_answer(&mut stream).await.body.len() < body.len());
+    assert!(read_response(&mut stream).await.body.len() < body.len());
     server.put("/vault/other", b"x").await;
 }

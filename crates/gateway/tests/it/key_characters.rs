@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use ring::digest;
 
-use crate::harness::{Answer, TestServer};
+use crate::harness::{TestResponse, TestServer};
 use crate::xml::{References, parse, texts};
 
 /// Characters that some writer or parser of XML, of URLs or of paths treats specially.
@@ -84,31 +84,32 @@ fn is_readable(key: &str) -> bool {
 }
 
 /// Returns the texts of the elements of that name, parsed as strictly as the keys allow.
-fn read(answer: &Answer, name: &str, readable: bool) -> BTreeSet<String> {
+fn read(response: &TestResponse, name: &str, readable: bool) -> BTreeSet<String> {
     let references = if readable { References::Strict } else { References::All };
-    let leaves = parse(&answer.body, references)
-        .unwrap_or_else(|error| panic!("{error}: {}", answer.text()));
+    let leaves = parse(&response.body, references)
+        .unwrap_or_else(|error| panic!("{error}: {}", response.text()));
     texts(&leaves, name).into_iter().map(str::to_owned).collect()
 }
 
-async fn get(server: &TestServer, path: &str) -> Answer {
-    server.ask("GET", path).send().await
+async fn get(server: &TestServer, path: &str) -> TestResponse {
+    server.request("GET", path).send().await
 }
 
 async fn check_lists(server: &TestServer, bucket: &str, keys: &BTreeSet<String>, readable: bool) {
     for query in ["", "list-type=2&fetch-owner=true", "versions"] {
-        let answer = get(server, &format!("/{bucket}?{query}")).await;
-        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-        assert_eq!(&read(&answer, "Key", readable), keys, "{query}");
+        let response = get(server, &format!("/{bucket}?{query}")).await;
+        assert_eq!(response.status, 200, "{query}: {}", response.text());
+        assert_eq!(&read(&response, "Key", readable), keys, "{query}");
         // The response repeats the request's parameters in this encoding too.
         let first = keys.first().unwrap();
         let prefix = encode(first, false);
-        let answer = get(server, &format!("/{bucket}?{query}&prefix={prefix}&delimiter=%0D")).await;
-        let prefixes = read(&answer, "Prefix", readable);
+        let response =
+            get(server, &format!("/{bucket}?{query}&prefix={prefix}&delimiter=%0D")).await;
+        let prefixes = read(&response, "Prefix", readable);
         assert!(prefixes.contains(first), "{query}: {prefixes:?}");
-        let answer = get(server, &format!("/{bucket}?{query}&encoding-type=url")).await;
+        let response = get(server, &format!("/{bucket}?{query}&encoding-type=url")).await;
         let encoded = keys.iter().map(|key| encode(key, true)).collect();
-        assert_eq!(read(&answer, "Key", true), encoded, "{query}: every parser reads these");
+        assert_eq!(read(&response, "Key", true), encoded, "{query}: every parser reads these");
     }
 }
 
@@ -116,22 +117,22 @@ async fn check_uploads(server: &TestServer, bucket: &str, keys: &BTreeSet<String
     for key in keys {
         let (readable, only) = (is_readable(key), BTreeSet::from([key.clone()]));
         let path = format!("/{bucket}/{}", encode(key, true));
-        let begun = server.ask("POST", &format!("{path}?uploads")).send().await;
+        let begun = server.request("POST", &format!("{path}?uploads")).send().await;
         assert_eq!(read(&begun, "Key", readable), only);
         let id = begun.element("UploadId").unwrap();
         let parts = get(server, &format!("{path}?uploadId={id}")).await;
         assert_eq!(read(&parts, "Key", readable), only);
     }
-    let answer = get(server, &format!("/{bucket}?uploads")).await;
-    assert_eq!(&read(&answer, "Key", keys.iter().all(|key| is_readable(key))), keys);
+    let response = get(server, &format!("/{bucket}?uploads")).await;
+    assert_eq!(&read(&response, "Key", keys.iter().all(|key| is_readable(key))), keys);
 }
 
 async fn check_errors(server: &TestServer, bucket: &str, keys: &BTreeSet<String>) {
     for key in keys {
         let missing = format!("{key}!missing");
-        let answer = get(server, &format!("/{bucket}/{}", encode(&missing, true))).await;
-        assert_eq!(answer.error(), (404, "NoSuchKey".to_owned()));
-        assert_eq!(read(&answer, "Key", is_readable(key)), BTreeSet::from([missing]));
+        let response = get(server, &format!("/{bucket}/{}", encode(&missing, true))).await;
+        assert_eq!(response.error(), (404, "NoSuchKey".to_owned()));
+        assert_eq!(read(&response, "Key", is_readable(key)), BTreeSet::from([missing]));
     }
 }
 
@@ -146,14 +147,14 @@ async fn check_deletes(server: &TestServer, bucket: &str, keys: &BTreeSet<String
         keys.iter().map(|key| format!("<Object><Key>{}</Key></Object>", escape(key))).collect();
     let body = format!("<Delete>{objects}</Delete>");
     let sha256 = BASE64.encode(digest::digest(&digest::SHA256, body.as_bytes()));
-    let ask = server.ask("POST", &format!("/{bucket}?delete")).body(body.as_bytes());
-    let answer = ask.header("x-amz-checksum-sha256", &sha256).send().await;
-    assert_eq!(&read(&answer, "Key", true), keys, "{}", answer.text());
-    assert!(!answer.text().contains("<Error>"), "{}", answer.text());
+    let request = server.request("POST", &format!("/{bucket}?delete")).body(body.as_bytes());
+    let response = request.header("x-amz-checksum-sha256", &sha256).send().await;
+    assert_eq!(&read(&response, "Key", true), keys, "{}", response.text());
+    assert!(!response.text().contains("<Error>"), "{}", response.text());
 }
 
 async fn check(server: &TestServer, bucket: &str, keys: BTreeSet<String>) {
-    assert_eq!(server.ask("PUT", &format!("/{bucket}")).send().await.status, 200);
+    assert_eq!(server.request("PUT", &format!("/{bucket}")).send().await.status, 200);
     let readable = keys.iter().all(|key| is_readable(key));
     for key in &keys {
         server.put(&format!("/{bucket}/{}", encode(key, true)), b"x").await;
@@ -187,8 +188,8 @@ async fn line_ends_are_not_mixed_up() {
     let keys = ["a\nb", "a\r\nb", "a\rb"].map(str::to_owned);
     check(&server, "lines", BTreeSet::from(keys)).await;
     server.put("/vault/a%0Db", b"x").await;
-    let answer = get(&server, "/vault").await;
-    assert!(answer.text().contains("<Key>a&#13;b</Key>"), "{}", answer.text());
+    let response = get(&server, "/vault").await;
+    assert!(response.text().contains("<Key>a&#13;b</Key>"), "{}", response.text());
 }
 
 /// Object bytes are not modified, even when their content type is XML.
@@ -196,7 +197,8 @@ async fn line_ends_are_not_mixed_up() {
 async fn objects_are_no_documents_of_ours() {
     let server = TestServer::start().await;
     let body = b"<Key>\r\x01</Key>";
-    let put = server.ask("PUT", "/vault/a").header("content-type", "application/xml").body(body);
+    let put =
+        server.request("PUT", "/vault/a").header("content-type", "application/xml").body(body);
     assert_eq!(put.send().await.status, 200);
     assert_eq!(get(&server, "/vault/a").await.body, body);
 }

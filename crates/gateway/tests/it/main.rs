@@ -4,35 +4,35 @@
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
 mod admin;
-mod answers;
 mod auth;
 mod bodies;
+mod bucket_settings;
 mod chunked;
 mod classes;
 mod conformance;
 mod documents;
 mod errors;
 mod events;
+mod fuzz_api;
 mod geo;
 mod harness;
 mod health;
 mod key_characters;
 mod objects;
 mod openapi;
-mod outside;
+mod overload;
 mod page;
 mod parameters;
 mod parts;
 mod rack;
 mod ranges;
-mod refused;
-mod siege;
+mod refusals;
+mod responses;
 mod signer;
 #[path = "../../../accept/tests/it/strangers.rs"]
 mod strangers;
 mod tls;
 mod tomes;
-mod unset;
 mod uploads;
 mod versions;
 mod xml;

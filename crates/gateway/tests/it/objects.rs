@@ -1,6 +1,6 @@
 //! Objects as clients see them: ranges, conditions, metadata, copies, listings.
 
-use crate::harness::{Ask, TestServer};
+use crate::harness::{TestRequest, TestServer};
 
 #[tokio::test]
 async fn ranges_are_parts_of_the_whole() {
@@ -13,15 +13,15 @@ async fn ranges_are_parts_of_the_whole() {
         ("bytes=-3", 206, "789", Some("bytes 7-9/10")),
         ("bytes=-30", 206, "0123456789", Some("bytes 0-9/10")),
     ] {
-        let answer = server.ask("GET", "/vault/a").header("range", range).send().await;
-        assert_eq!((answer.status, answer.text().as_str()), (status, body), "{range}");
-        assert_eq!(answer.header("content-range"), shown, "{range}");
-        let head = server.ask("HEAD", "/vault/a").header("range", range).send().await;
+        let response = server.request("GET", "/vault/a").header("range", range).send().await;
+        assert_eq!((response.status, response.text().as_str()), (status, body), "{range}");
+        assert_eq!(response.header("content-range"), shown, "{range}");
+        let head = server.request("HEAD", "/vault/a").header("range", range).send().await;
         assert_eq!(head.status, 206, "{range}");
-        assert_eq!(head.header("content-length"), answer.header("content-length"), "{range}");
+        assert_eq!(head.header("content-length"), response.header("content-length"), "{range}");
     }
-    let answer = server.ask("GET", "/vault/a").header("range", "bytes=10-").send().await;
-    assert_eq!(answer.error(), (416, "InvalidRange".to_owned()));
+    let response = server.request("GET", "/vault/a").header("range", "bytes=10-").send().await;
+    assert_eq!(response.error(), (416, "InvalidRange".to_owned()));
 }
 
 #[tokio::test]
@@ -38,34 +38,35 @@ async fn metadata_comes_back_as_it_was_sent() {
         ("x-amz-meta-color", "blue"),
         ("x-amz-meta-shape", "round; or not"),
     ];
-    let put = sent.iter().fold(server.ask("PUT", "/vault/a"), |ask, (n, v)| ask.header(n, v));
+    let put =
+        sent.iter().fold(server.request("PUT", "/vault/a"), |request, (n, v)| request.header(n, v));
     assert_eq!(put.body(b"x").send().await.status, 200);
     for method in ["GET", "HEAD"] {
-        let answer = server.ask(method, "/vault/a").send().await;
+        let response = server.request(method, "/vault/a").send().await;
         for (name, value) in sent {
-            assert_eq!(answer.header(name), Some(value), "{method} {name}");
+            assert_eq!(response.header(name), Some(value), "{method} {name}");
         }
-        assert_eq!(answer.header("x-amz-storage-class"), None, "STANDARD is not said");
+        assert_eq!(response.header("x-amz-storage-class"), None, "STANDARD is not said");
     }
-    let answer = server
-        .ask("GET", "/vault/a?response-content-type=a%2Fb&response-cache-control=max-age%3D1")
+    let response = server
+        .request("GET", "/vault/a?response-content-type=a%2Fb&response-cache-control=max-age%3D1")
         .send()
         .await;
-    assert_eq!(answer.header("content-type"), Some("a/b"));
-    assert_eq!(answer.header("cache-control"), Some("max-age=1"));
+    assert_eq!(response.header("content-type"), Some("a/b"));
+    assert_eq!(response.header("cache-control"), Some("max-age=1"));
     server.put("/vault/plain", b"x").await;
-    let answer = server.ask("HEAD", "/vault/plain").send().await;
-    assert_eq!(answer.header("content-type"), Some("binary/octet-stream"));
+    let response = server.request("HEAD", "/vault/plain").send().await;
+    assert_eq!(response.header("content-type"), Some("binary/octet-stream"));
 }
 
 #[tokio::test]
 async fn conditions_are_kept() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
-    let head = server.ask("HEAD", "/vault/a").send().await;
+    let head = server.request("HEAD", "/vault/a").send().await;
     let etag = head.header("etag").unwrap().to_owned();
     let modified = head.header("last-modified").unwrap().to_owned();
-    let get = |name: &str, value: &str| server.ask("GET", "/vault/a").header(name, value);
+    let get = |name: &str, value: &str| server.request("GET", "/vault/a").header(name, value);
     assert_eq!(get("if-match", &etag).send().await.status, 200);
     assert_eq!(get("if-match", "\"other\"").send().await.status, 412);
     assert_eq!(get("if-unmodified-since", &modified).send().await.status, 200);
@@ -74,40 +75,41 @@ async fn conditions_are_kept() {
     assert_eq!(unchanged.header("etag"), Some(etag.as_str()));
     assert_eq!(get("if-modified-since", &modified).send().await.status, 304);
 
-    let put = |name: &str, value: &str| server.ask("PUT", "/vault/a").header(name, value);
-    let answer = put("if-none-match", "*").body(b"y").send().await;
-    assert_eq!(answer.error(), (412, "PreconditionFailed".to_owned()));
+    let put = |name: &str, value: &str| server.request("PUT", "/vault/a").header(name, value);
+    let response = put("if-none-match", "*").body(b"y").send().await;
+    assert_eq!(response.error(), (412, "PreconditionFailed".to_owned()));
     assert_eq!(put("if-match", "\"other\"").body(b"y").send().await.status, 412);
     assert_eq!(put("if-match", &etag).body(b"y").send().await.status, 200);
-    let new = server.ask("PUT", "/vault/b").header("if-none-match", "*").body(b"z").send().await;
+    let new =
+        server.request("PUT", "/vault/b").header("if-none-match", "*").body(b"z").send().await;
     assert_eq!(new.status, 200);
 }
 
 #[tokio::test]
 async fn copies_follow_their_directives() {
     let server = TestServer::start().await;
-    let put = server.ask("PUT", "/vault/a").header("x-amz-meta-n", "1").body(b"body");
+    let put = server.request("PUT", "/vault/a").header("x-amz-meta-n", "1").body(b"body");
     assert_eq!(put.send().await.status, 200);
-    let copy = |to: &str| server.ask("PUT", to).header("x-amz-copy-source", "/vault/a");
+    let copy = |to: &str| server.request("PUT", to).header("x-amz-copy-source", "/vault/a");
     assert_eq!(copy("/vault/b").send().await.status, 200);
-    let head = server.ask("HEAD", "/vault/b").send().await;
+    let head = server.request("HEAD", "/vault/b").send().await;
     assert_eq!(head.header("x-amz-meta-n"), Some("1"));
     let replaced = copy("/vault/c")
         .header("x-amz-metadata-directive", "REPLACE")
         .header("x-amz-meta-m", "2")
         .header("x-amz-storage-class", "GLACIER");
     assert_eq!(replaced.send().await.status, 200);
-    let head = server.ask("HEAD", "/vault/c").send().await;
+    let head = server.request("HEAD", "/vault/c").send().await;
     assert_eq!((head.header("x-amz-meta-n"), head.header("x-amz-meta-m")), (None, Some("2")));
     assert_eq!(head.header("x-amz-storage-class"), Some("GLACIER"));
 
-    let failed = |ask: Ask| async { ask.send().await.error() };
+    let failed = |request: TestRequest| async { request.send().await.error() };
     assert_eq!(failed(copy("/vault/a")).await, (400, "InvalidRequest".to_owned()));
     let condition = copy("/vault/d").header("x-amz-copy-source-if-match", "\"other\"");
     assert_eq!(failed(condition).await, (412, "PreconditionFailed".to_owned()));
-    let cold = server.ask("PUT", "/vault/d").header("x-amz-copy-source", "/vault/c");
+    let cold = server.request("PUT", "/vault/d").header("x-amz-copy-source", "/vault/c");
     assert_eq!(failed(cold).await, (403, "ObjectNotInActiveTierError".to_owned()));
-    let none = server.ask("PUT", "/vault/d").header("x-amz-copy-source", "/vault/none");
+    let none = server.request("PUT", "/vault/d").header("x-amz-copy-source", "/vault/none");
     assert_eq!(failed(none).await, (404, "NoSuchKey".to_owned()));
 }
 
@@ -116,7 +118,7 @@ async fn copies_follow_their_directives() {
 async fn a_copy_to_itself_names_a_change() {
     let server = TestServer::start().await;
     server.put("/vault/k", b"x").await;
-    let copy = |path: &str| server.ask("PUT", path).header("x-amz-copy-source", path);
+    let copy = |path: &str| server.request("PUT", path).header("x-amz-copy-source", path);
     let nothing = copy("/vault/k").send().await;
     assert_eq!(nothing.error(), (400, "InvalidRequest".to_owned()));
     for (name, value) in [
@@ -125,9 +127,9 @@ async fn a_copy_to_itself_names_a_change() {
         ("x-amz-website-redirect-location", "/elsewhere"),
         ("x-amz-metadata-directive", "REPLACE"),
     ] {
-        let answer = copy("/vault/k").header(name, value).send().await;
-        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
-        assert_eq!(server.ask("GET", "/vault/k").send().await.body, b"x", "{name}");
+        let response = copy("/vault/k").header(name, value).send().await;
+        assert_eq!(response.status, 200, "{name}: {}", response.text());
+        assert_eq!(server.request("GET", "/vault/k").send().await.body, b"x", "{name}");
     }
 }
 
@@ -136,21 +138,22 @@ async fn a_copy_to_itself_names_a_change() {
 async fn a_copy_to_itself_is_standard_unless_it_says_otherwise() {
     let server = TestServer::start().await;
     for (class, kept) in [(None, None), (Some("DEEP_ARCHIVE"), Some("DEEP_ARCHIVE"))] {
-        let put = server.ask("PUT", "/vault/a").header("x-amz-storage-class", "DEEP_ARCHIVE");
+        let put = server.request("PUT", "/vault/a").header("x-amz-storage-class", "DEEP_ARCHIVE");
         assert_eq!(put.body(b"x").send().await.status, 200);
         let wish = b"<RestoreRequest><Days>1</Days></RestoreRequest>";
-        assert_eq!(server.ask("POST", "/vault/a?restore").body(wish).send().await.status, 202);
-        let head = || server.ask("HEAD", "/vault/a").send();
+        assert_eq!(server.request("POST", "/vault/a?restore").body(wish).send().await.status, 202);
+        let head = || server.request("HEAD", "/vault/a").send();
         while head().await.header("x-amz-restore").is_none_or(|text| text.contains("true")) {
             tokio::task::yield_now().await;
         }
-        let copy = server.ask("PUT", "/vault/a").header("x-amz-copy-source", "/vault/a");
+        let copy = server.request("PUT", "/vault/a").header("x-amz-copy-source", "/vault/a");
         let copy = copy.header("x-amz-metadata-directive", "REPLACE");
         let copy = copy.header("x-amz-meta-n", "1");
-        let copy =
-            class.into_iter().fold(copy, |ask, class| ask.header("x-amz-storage-class", class));
-        let answer = copy.send().await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let copy = class
+            .into_iter()
+            .fold(copy, |request, class| request.header("x-amz-storage-class", class));
+        let response = copy.send().await;
+        assert_eq!(response.status, 200, "{}", response.text());
         let head = head().await;
         assert_eq!(head.header("x-amz-storage-class"), kept);
         assert_eq!(head.header("x-amz-meta-n"), Some("1"));
@@ -165,9 +168,9 @@ async fn a_plus_in_a_copy_source_is_a_blank() {
     for (source, body) in
         [("/vault/a+b", "blank"), ("vault/a%20b", "blank"), ("/vault/a%2Bb", "plus")]
     {
-        let copy = server.ask("PUT", "/vault/to").header("x-amz-copy-source", source);
+        let copy = server.request("PUT", "/vault/to").header("x-amz-copy-source", source);
         assert_eq!(copy.send().await.status, 200, "{source}");
-        assert_eq!(server.ask("GET", "/vault/to").send().await.text(), body, "{source}");
+        assert_eq!(server.request("GET", "/vault/to").send().await.text(), body, "{source}");
     }
 }
 
@@ -176,35 +179,35 @@ async fn a_plus_in_a_copy_source_is_a_blank() {
 async fn expires_comes_back_as_it_was_written() {
     let server = TestServer::start().await;
     for text in ["0", "-1", "never", "Wed, 21 Oct 2015 07:28:00 GMT", "2015-10-21T07:28:00Z"] {
-        let put = server.ask("PUT", "/vault/a").header("expires", text).body(b"x");
+        let put = server.request("PUT", "/vault/a").header("expires", text).body(b"x");
         assert_eq!(put.send().await.status, 200, "{text}");
-        let copy = server.ask("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
+        let copy = server.request("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
         assert_eq!(copy.send().await.status, 200, "{text}");
-        let replaced = server.ask("PUT", "/vault/c").header("x-amz-copy-source", "/vault/b");
+        let replaced = server.request("PUT", "/vault/c").header("x-amz-copy-source", "/vault/b");
         let replaced = replaced.header("x-amz-metadata-directive", "REPLACE");
         assert_eq!(replaced.header("expires", text).send().await.status, 200, "{text}");
-        let begun = server.ask("POST", "/vault/d?uploads").header("expires", text).send().await;
+        let begun = server.request("POST", "/vault/d?uploads").header("expires", text).send().await;
         let id = begun.element("UploadId").unwrap();
         let path = format!("/vault/d?partNumber=1&uploadId={id}");
-        let part = server.ask("PUT", &path).body(b"x").send().await;
+        let part = server.request("PUT", &path).body(b"x").send().await;
         let xml = format!(
             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{}</ETag></Part>\
              </CompleteMultipartUpload>",
             part.header("etag").unwrap()
         );
-        let done = server.ask("POST", &format!("/vault/d?uploadId={id}")).body(xml.as_bytes());
+        let done = server.request("POST", &format!("/vault/d?uploadId={id}")).body(xml.as_bytes());
         assert_eq!(done.send().await.status, 200, "{text}");
         for path in ["/vault/a", "/vault/b", "/vault/c", "/vault/d"] {
             for method in ["GET", "HEAD"] {
-                let answer = server.ask(method, path).send().await;
-                assert_eq!(answer.header("expires"), Some(text), "{method} {path}");
+                let response = server.request(method, path).send().await;
+                assert_eq!(response.header("expires"), Some(text), "{method} {path}");
             }
         }
     }
-    let answer = server.ask("GET", "/vault/a?response-expires=0").send().await;
-    assert_eq!((answer.status, answer.header("expires")), (200, Some("0")));
-    let answer = server.ask("GET", "/vault/a?response-expires=a%0Ab").send().await;
-    assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()));
+    let response = server.request("GET", "/vault/a?response-expires=0").send().await;
+    assert_eq!((response.status, response.header("expires")), (200, Some("0")));
+    let response = server.request("GET", "/vault/a?response-expires=a%0Ab").send().await;
+    assert_eq!(response.error(), (400, "InvalidArgument".to_owned()));
 }
 
 #[tokio::test]
@@ -221,29 +224,29 @@ async fn listings_page_and_encode() {
         if let Some(token) = &token {
             path += &format!("&continuation-token={token}");
         }
-        let answer = server.ask("GET", &path).send().await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let text = answer.text();
+        let response = server.request("GET", &path).send().await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        let text = response.text();
         seen.extend(text.split("<Key>").skip(1).map(|t| t.split("</").next().unwrap().to_owned()));
         seen.extend(
             text.split("<CommonPrefixes><Prefix>")
                 .skip(1)
                 .map(|t| t.split("</").next().unwrap().to_owned()),
         );
-        token = answer.element("NextContinuationToken");
+        token = response.element("NextContinuationToken");
         if token.is_none() {
             break;
         }
     }
     seen.sort();
     assert_eq!(seen, ["a%20b", "d/", "e%2Bf", "g%25", "z%01"]);
-    let answer = server.ask("GET", "/vault?list-type=2&continuation-token=%21").send().await;
-    assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()));
-    let answer = server.ask("GET", "/vault?list-type=2&max-keys=0").send().await;
-    assert_eq!(answer.element("IsTruncated").as_deref(), Some("false"));
-    let answer = server.ask("GET", "/vault?marker=d%2F1&max-keys=1").send().await;
-    assert_eq!(answer.element("Key").as_deref(), Some("d/2"));
-    assert_eq!(answer.element("NextMarker"), None, "only with a delimiter");
+    let response = server.request("GET", "/vault?list-type=2&continuation-token=%21").send().await;
+    assert_eq!(response.error(), (400, "InvalidArgument".to_owned()));
+    let response = server.request("GET", "/vault?list-type=2&max-keys=0").send().await;
+    assert_eq!(response.element("IsTruncated").as_deref(), Some("false"));
+    let response = server.request("GET", "/vault?marker=d%2F1&max-keys=1").send().await;
+    assert_eq!(response.element("Key").as_deref(), Some("d/2"));
+    assert_eq!(response.element("NextMarker"), None, "only with a delimiter");
 }
 
 #[tokio::test]
@@ -256,8 +259,8 @@ async fn hosts_can_name_the_bucket() {
         ("elsewhere.example", "/vault/a", 200),
         ("vault.s3.test", "/vault/a", 404),
     ] {
-        let answer = server.ask("GET", path).header("host", host).send().await;
-        assert_eq!(answer.status, status, "{host}{path}");
+        let response = server.request("GET", path).header("host", host).send().await;
+        assert_eq!(response.status, status, "{host}{path}");
     }
 }
 
@@ -266,38 +269,38 @@ async fn paths_of_a_buckets_host_are_keys_whatever_they_are_called() {
     let server = TestServer::start_with(|config| config.domain = Some("s3.test".to_owned())).await;
     for key in ["-/", "-/page.js", "-/admin/status", "-/unknown", "livez", "metrics"] {
         let path = format!("/{key}");
-        let ask = |method| server.ask(method, &path).header("host", "vault.s3.test");
-        assert_eq!(ask("PUT").body(key.as_bytes()).send().await.status, 200, "{key}");
-        let answer = ask("GET").send().await;
-        assert_eq!((answer.status, answer.text()), (200, key.to_owned()));
-        let unsigned = ask("GET").send_plain().await;
+        let request = |method| server.request(method, &path).header("host", "vault.s3.test");
+        assert_eq!(request("PUT").body(key.as_bytes()).send().await.status, 200, "{key}");
+        let response = request("GET").send().await;
+        assert_eq!((response.status, response.text()), (200, key.to_owned()));
+        let unsigned = request("GET").send_plain().await;
         assert_eq!(unsigned.error(), (403, "AccessDenied".to_owned()), "{key}");
-        assert_eq!(server.ask("GET", &format!("/vault/{key}")).send().await.text(), key);
+        assert_eq!(server.request("GET", &format!("/vault/{key}")).send().await.text(), key);
     }
     // A browser at the root of that host does not get our page either.
-    let browser = server.ask("GET", "/").header("host", "vault.s3.test");
-    let answer = browser.header("accept", "text/html").send_plain().await;
-    assert_eq!(answer.error(), (403, "AccessDenied".to_owned()));
+    let browser = server.request("GET", "/").header("host", "vault.s3.test");
+    let response = browser.header("accept", "text/html").send_plain().await;
+    assert_eq!(response.error(), (403, "AccessDenied".to_owned()));
     // Under every other host the pages are unchanged.
-    assert_eq!(server.ask("GET", "/livez").send_plain().await.text(), "live\n");
-    assert_eq!(server.ask("GET", "/-/").send_plain().await.status, 200);
+    assert_eq!(server.request("GET", "/livez").send_plain().await.text(), "live\n");
+    assert_eq!(server.request("GET", "/-/").send_plain().await.status, 200);
 }
 
 #[tokio::test]
 async fn attributes_and_tags_are_told() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
-    let ask = server.ask("GET", "/vault/a?attributes");
-    let ask = ask.header("x-amz-object-attributes", "ObjectSize,StorageClass,Checksum");
-    let answer = ask.send().await;
-    assert_eq!(answer.element("ObjectSize").as_deref(), Some("5"));
-    assert_eq!(answer.element("StorageClass").as_deref(), Some("STANDARD"));
-    assert_eq!(answer.element("ChecksumType").as_deref(), Some("FULL_OBJECT"));
-    let answer = server.ask("GET", "/vault/a?tagging").send().await;
-    assert_eq!(answer.status, 200);
-    assert!(!answer.text().contains("<Tag>"));
-    let answer = server.ask("GET", "/vault?location").send().await;
-    assert!(answer.text().contains("LocationConstraint"), "{}", answer.text());
+    let request = server.request("GET", "/vault/a?attributes");
+    let request = request.header("x-amz-object-attributes", "ObjectSize,StorageClass,Checksum");
+    let response = request.send().await;
+    assert_eq!(response.element("ObjectSize").as_deref(), Some("5"));
+    assert_eq!(response.element("StorageClass").as_deref(), Some("STANDARD"));
+    assert_eq!(response.element("ChecksumType").as_deref(), Some("FULL_OBJECT"));
+    let response = server.request("GET", "/vault/a?tagging").send().await;
+    assert_eq!(response.status, 200);
+    assert!(!response.text().contains("<Tag>"));
+    let response = server.request("GET", "/vault?location").send().await;
+    assert!(response.text().contains("LocationConstraint"), "{}", response.text());
 }
 
 /// Every body is encrypted with a key that the archive manages, as AWS states of its own.
@@ -305,14 +308,18 @@ async fn attributes_and_tags_are_told() {
 async fn encryption_is_asked_for_and_answered() {
     let server = TestServer::start().await;
     let name = "x-amz-server-side-encryption";
-    let put = server.ask("PUT", "/vault/a").header(name, "AES256").body(b"x").send().await;
+    let put = server.request("PUT", "/vault/a").header(name, "AES256").body(b"x").send().await;
     assert_eq!((put.status, put.header(name)), (200, Some("AES256")));
-    let copy = server.ask("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
+    let copy = server.request("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
     let copy = copy.header(name, "AES256").send().await;
     assert_eq!((copy.status, copy.header(name)), (200, Some("AES256")));
     for (method, path) in [("GET", "/vault/a"), ("HEAD", "/vault/a"), ("HEAD", "/vault/b")] {
-        let answer = server.ask(method, path).send().await;
-        assert_eq!((answer.status, answer.header(name)), (200, Some("AES256")), "{method} {path}");
+        let response = server.request(method, path).send().await;
+        assert_eq!(
+            (response.status, response.header(name)),
+            (200, Some("AES256")),
+            "{method} {path}"
+        );
     }
 }
 
@@ -326,7 +333,7 @@ async fn content_encodings_stay_as_they_were_written() {
         ("gzip,aws-chunked", Some("gzip")),
         ("aws-chunked", None),
     ] {
-        let put = server.ask("PUT", "/vault/a").header("content-encoding", sent);
+        let put = server.request("PUT", "/vault/a").header("content-encoding", sent);
         let put = if sent.contains("aws-chunked") {
             let put = put.payload("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
             let put = put.header("x-amz-decoded-content-length", "1");
@@ -335,7 +342,7 @@ async fn content_encodings_stay_as_they_were_written() {
             put.body(b"x")
         };
         assert_eq!(put.send().await.status, 200, "{sent}");
-        let answer = server.ask("HEAD", "/vault/a").send().await;
-        assert_eq!(answer.header("content-encoding"), kept, "{sent}");
+        let response = server.request("HEAD", "/vault/a").send().await;
+        assert_eq!(response.header("content-encoding"), kept, "{sent}");
     }
 }

@@ -5,20 +5,20 @@ use std::fmt::Debug;
 
 use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
-    DamagedBody, DamagedCopy, DamagedInTier, DoubtedBody, FailedRestore, FarStatus, JobState,
-    JobStatus, LeftObject, MoveReport, SealReport, SealTrouble, SetStatus, ShardPlace, Status,
-    VerifiedPlatter, VerifiedTier, VerifyReport, WaitingTier,
+    DamagedBody, DamagedCopy, DamagedInTier, FailedRestore, FarStatus, JobState, JobStatus,
+    MoveReport, SealReport, SealTrouble, SetStatus, ShardLocation, SkippedObject, Status,
+    UnconfirmedBody, VerifiedPlatter, VerifiedTier, VerifyReport, WaitingTier,
 };
 use fulgurite_archive::{
     DecodeStatus, LibraryStep, StorageClass, Verification, VerifiedSector, VerifiedTrack,
 };
-use fulgurite_gateway::{ServerStatus, WholeStatus};
-use fulgurite_tomes::{Alarm, Happening};
+use fulgurite_gateway::{FullStatus, ServerStatus};
+use fulgurite_tomes::{Alarm, TomeEvent};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, TestServer};
+use crate::harness::{TestResponse, TestServer};
 
 const DOCUMENT: &str = include_str!("../../../../docs/admin-openapi.json");
 const LINES: &str = "application/x-ndjson";
@@ -26,12 +26,12 @@ const EVENTS: &str = "text/event-stream";
 
 /// Asserts that `value` matches the document's schema at `pointer`.
 fn conforms(pointer: &str, value: &Value) {
-    if let Err(fault) = judged(pointer, value) {
+    if let Err(fault) = verdict(pointer, value) {
         panic!("not as described at {pointer}: {fault}\n{value}");
     }
 }
 
-fn judged(pointer: &str, value: &Value) -> Result<(), String> {
+fn verdict(pointer: &str, value: &Value) -> Result<(), String> {
     judge(pointer)(value)
 }
 
@@ -47,21 +47,21 @@ fn judge(pointer: &str) -> impl Fn(&Value) -> Result<(), String> {
 
 /// Asserts that a response to a call matches its description: its status, its type and every value
 /// in it.
-pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
+pub(crate) fn check(method: &str, target: &str, response: &TestResponse) {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let path = target.split('?').next().unwrap();
     let Some(operations) = document["paths"].get(path) else {
-        assert_eq!(answer.status, 404, "{path} is not described: {}", answer.text());
+        assert_eq!(response.status, 404, "{path} is not described: {}", response.text());
         return;
     };
     let Some(operation) = operations.get(method.to_lowercase()) else {
-        assert_eq!(answer.status, 404, "{method} {path} is not described: {}", answer.text());
+        assert_eq!(response.status, 404, "{method} {path} is not described: {}", response.text());
         return;
     };
-    let status = answer.status.to_string();
-    let response = &operation["responses"][&status];
-    assert!(response.is_object(), "{method} {path} never answers {status}, says the document");
-    let (at, response) = match response["$ref"].as_str() {
+    let status = response.status.to_string();
+    let description = &operation["responses"][&status];
+    assert!(description.is_object(), "{method} {path} never answers {status}, says the document");
+    let (at, description) = match description["$ref"].as_str() {
         Some(place) => {
             let at = place.trim_start_matches('#').to_owned();
             let named = document.pointer(&at).unwrap();
@@ -69,13 +69,13 @@ pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
         }
         None => {
             let (path, method) = (path.replace('/', "~1"), method.to_lowercase());
-            (format!("/paths/{path}/{method}/responses/{status}"), response)
+            (format!("/paths/{path}/{method}/responses/{status}"), description)
         }
     };
-    let kind = answer.header("content-type").unwrap();
-    assert!(response["content"][kind].is_object(), "{kind} is not described at {at}");
+    let kind = response.header("content-type").unwrap();
+    assert!(description["content"][kind].is_object(), "{kind} is not described at {at}");
     let at = format!("{at}/content/{}/schema", kind.replace('/', "~1"));
-    let text = answer.text();
+    let text = response.text();
     let pieces: Vec<&str> = match kind {
         LINES => text.lines().collect(),
         EVENTS => text.lines().filter_map(|line| line.strip_prefix("data: ")).collect(),
@@ -84,24 +84,24 @@ pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
     assert!(!pieces.is_empty(), "{method} {path} answered nothing");
     let judge = judge(&at);
     for piece in pieces {
-        let judged = judge(&serde_json::from_str(piece).unwrap());
-        assert_eq!(judged, Ok(()), "not as described at {at}: {piece}");
+        let verdict = judge(&serde_json::from_str(piece).unwrap());
+        assert_eq!(verdict, Ok(()), "not as described at {at}: {piece}");
     }
 }
 
 #[tokio::test]
 async fn the_document_is_served_to_anybody() {
     let server = TestServer::start().await;
-    let answer = server.ask("GET", "/-/openapi.json").send_plain().await;
-    assert_eq!((answer.status, answer.text().as_str()), (200, DOCUMENT));
-    check("GET", "/-/openapi.json", &answer);
-    let tag = answer.header("etag").unwrap();
-    let again = server.ask("GET", "/-/openapi.json").header("if-none-match", tag);
+    let response = server.request("GET", "/-/openapi.json").send_plain().await;
+    assert_eq!((response.status, response.text().as_str()), (200, DOCUMENT));
+    check("GET", "/-/openapi.json", &response);
+    let tag = response.header("etag").unwrap();
+    let again = server.request("GET", "/-/openapi.json").header("if-none-match", tag);
     let again = again.send_plain().await;
     assert_eq!((again.status, again.body.len()), (304, 0));
-    let other = server.ask("GET", "/-/openapi.json").header("if-none-match", "\"other\"");
+    let other = server.request("GET", "/-/openapi.json").header("if-none-match", "\"other\"");
     assert_eq!(other.send_plain().await.status, 200);
-    assert_eq!(server.ask("POST", "/-/openapi.json").send_plain().await.status, 403);
+    assert_eq!(server.request("POST", "/-/openapi.json").send_plain().await.status, 403);
 }
 
 /// Returns a job with a value in every field.
@@ -119,7 +119,7 @@ fn job(state: JobState) -> JobStatus {
 }
 
 /// Returns a status with an entry in every list: what a healthy archive never shows.
-fn troubled() -> WholeStatus {
+fn troubled() -> FullStatus {
     let (bucket, key, error) = ("vault".to_owned(), "deep".to_owned(), "broken".to_owned());
     let set = SetStatus {
         set: "ea8ed68b-789f-4014-b3a2-38d0f13ab2a3".parse::<SetId>().unwrap(),
@@ -145,7 +145,11 @@ fn troubled() -> WholeStatus {
             tier: "rack".to_owned(),
             since: UnixTime::from_millis(1),
         }],
-        objects_in_doubt: vec![DoubtedBody { bucket: bucket.clone(), key: key.clone(), bytes: 1 }],
+        objects_in_doubt: vec![UnconfirmedBody {
+            bucket: bucket.clone(),
+            key: key.clone(),
+            bytes: 1,
+        }],
         catalog_cut: Some("cut".to_owned()),
         catalog_refusal: Some("full".to_owned()),
         catalog_damage: Some("a block".to_owned()),
@@ -171,7 +175,7 @@ fn troubled() -> WholeStatus {
         ..Status::default()
     };
     let server = ServerStatus { connections: 1, connections_max: 2, connections_ended_idle: 0 };
-    WholeStatus { archive, server, has_rack: true, has_tomes: true, has_geo: true }
+    FullStatus { archive, server, has_rack: true, has_tomes: true, has_geo: true }
 }
 
 #[test]
@@ -224,7 +228,7 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
         }],
     };
     conforms(&schema("VerifyLine"), &json!({ "report": report }));
-    let left = vec![LeftObject {
+    let left = vec![SkippedObject {
         bucket: "vault".to_owned(),
         key: "deep".to_owned(),
         error: "archived".to_owned(),
@@ -233,15 +237,31 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
     conforms(&schema("MoveLine"), &json!({ "report": report }));
     let report = SealReport { sets: troubled().archive.sets, ..SealReport::default() };
     conforms(&schema("SealLine"), &json!({ "report": report }));
+    for place in places(platter, set) {
+        conforms(&schema("Place"), &json!(place));
+    }
+}
+
+/// Returns a place on a platter, and one in a tier.
+fn places(platter: PlatterId, set: SetId) -> [ShardLocation; 2] {
     let residence = "glass".to_owned();
     let (track_first, track_last, bytes, slot) = (0, 1, 1, Some(1));
     let (platter, set, tier) = (Some(platter), Some(set), None);
-    let place =
-        ShardPlace { body: 0, platter, set, track_first, track_last, bytes, residence, tier, slot };
-    conforms(&schema("Place"), &json!(place));
+    let place = ShardLocation {
+        body: 0,
+        platter,
+        set,
+        track_first,
+        track_last,
+        bytes,
+        residence,
+        tier,
+        slot,
+    };
     let (residence, tier) = ("tier".to_owned(), Some("cold".to_owned()));
-    let place = ShardPlace { platter: None, set: None, slot: None, residence, tier, ..place };
-    conforms(&schema("Place"), &json!(place));
+    let in_tier =
+        ShardLocation { platter: None, set: None, slot: None, residence, tier, ..place.clone() };
+    [place, in_tier]
 }
 
 /// Returns the variants of `T`, which its deserializer lists when it meets an unknown one.
@@ -261,9 +281,9 @@ fn every_event_and_decision_of_the_library_is_described() {
     let described = |pointer: &str| -> BTreeSet<String> {
         document.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect()
     };
-    let mut told = described("/components/schemas/Told/oneOf/1/properties");
-    told.insert("timer".to_owned());
-    assert_eq!(kinds(|step| &step.event, json!({ "?": 1 })), told);
+    let mut inputs = described("/components/schemas/Told/oneOf/1/properties");
+    inputs.insert("timer".to_owned());
+    assert_eq!(kinds(|step| &step.event, json!({ "?": 1 })), inputs);
     let decided = described("/components/schemas/Decided/properties");
     assert_eq!(kinds(|step| &step.outputs, json!([{ "?": 1 }])), decided);
 }
@@ -275,7 +295,7 @@ fn everything_that_happens_to_tomes_is_described() {
         let place = format!("/components/schemas/{schema}/properties");
         document.pointer(&place).unwrap().as_object().unwrap().keys().cloned().collect()
     };
-    assert_eq!(variants::<Happening>(json!({ "?": 1 })), described("TomesHappening"));
+    assert_eq!(variants::<TomeEvent>(json!({ "?": 1 })), described("TomesHappening"));
     assert_eq!(variants::<Alarm>(json!({ "?": 1 })), described("TomesAlarm"));
 }
 
@@ -295,11 +315,11 @@ fn what_is_not_described_is_found() {
     let status = "/components/schemas/Status";
     let mut more = json!(troubled());
     more["surprise"] = json!(1);
-    assert!(judged(status, &more).unwrap_err().contains("surprise"));
+    assert!(verdict(status, &more).unwrap_err().contains("surprise"));
     let mut less = json!(troubled());
     less.as_object_mut().unwrap().remove("platters");
-    assert!(judged(status, &less).unwrap_err().contains("platters"));
+    assert!(verdict(status, &less).unwrap_err().contains("platters"));
     let mut wrong = json!(troubled());
     wrong["seal_troubles"][0]["tries"] = json!("three");
-    assert!(judged(status, &wrong).is_err());
+    assert!(verdict(status, &wrong).is_err());
 }

@@ -12,7 +12,7 @@ fn plain(text: &str) -> String {
 async fn listings_have_integers() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
-    let begun = server.ask("POST", "/vault/m?uploads").send().await;
+    let begun = server.request("POST", "/vault/m?uploads").send().await;
     let id = begun.element("UploadId").unwrap();
     for path in [
         "/vault?max-keys=".to_owned(),
@@ -24,17 +24,17 @@ async fn listings_have_integers() {
         "/vault/a?partNumber=".to_owned(),
     ] {
         for text in NO_INTEGERS.into_iter().chain(["-1", "2147483648"]) {
-            let answer = server.ask("GET", &format!("{path}{text}")).send().await;
-            assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{path}{text}");
+            let response = server.request("GET", &format!("{path}{text}")).send().await;
+            assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{path}{text}");
         }
-        let answer = server.ask("GET", &format!("{path}1")).send().await;
-        assert!((200..300).contains(&answer.status), "{path}: {answer:?}");
+        let response = server.request("GET", &format!("{path}1")).send().await;
+        assert!((200..300).contains(&response.status), "{path}: {response:?}");
     }
     for name in ["x-amz-max-parts", "x-amz-part-number-marker"] {
         for text in NO_INTEGERS.into_iter().map(plain) {
-            let ask = server.ask("GET", "/vault/a?attributes").header(name, text.trim());
-            let answer = ask.header("x-amz-object-attributes", "ETag").send().await;
-            assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{name}: {text}");
+            let request = server.request("GET", "/vault/a?attributes").header(name, text.trim());
+            let response = request.header("x-amz-object-attributes", "ETag").send().await;
+            assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{name}: {text}");
         }
     }
 }
@@ -42,19 +42,19 @@ async fn listings_have_integers() {
 #[tokio::test]
 async fn parts_have_integers() {
     let server = TestServer::start().await;
-    let begun = server.ask("POST", "/vault/m?uploads").send().await;
+    let begun = server.request("POST", "/vault/m?uploads").send().await;
     let id = begun.element("UploadId").unwrap();
     for text in NO_INTEGERS.into_iter().chain(["0", "-1", "10001"]) {
         let path = format!("/vault/m?partNumber={text}&uploadId={id}");
-        let answer = server.ask("PUT", &path).body(b"part").send().await;
-        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{text}");
-        let message = answer.element("Message").unwrap();
+        let response = server.request("PUT", &path).body(b"part").send().await;
+        assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{text}");
+        let message = response.element("Message").unwrap();
         assert_eq!(message, "Part number must be an integer between 1 and 10000, inclusive");
     }
-    let listed = server.ask("GET", &format!("/vault/m?uploadId={id}")).send().await;
+    let listed = server.request("GET", &format!("/vault/m?uploadId={id}")).send().await;
     assert_eq!(listed.text().matches("<Part>").count(), 0, "{}", listed.text());
     let path = format!("/vault/m?partNumber=1&uploadId={id}");
-    let etag = server.ask("PUT", &path).body(b"part!").send().await;
+    let etag = server.request("PUT", &path).body(b"part!").send().await;
     let etag = etag.header("etag").unwrap().to_owned();
     let xml = format!(
         "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>\
@@ -62,37 +62,38 @@ async fn parts_have_integers() {
     );
     let path = format!("/vault/m?uploadId={id}");
     for text in ["5.5", "5x", "5e0", "+5", "05", "", "9223372036854775808", "-5"] {
-        let ask = server.ask("POST", &path).header("x-amz-mp-object-size", text);
-        let answer = ask.body(xml.as_bytes()).send().await;
-        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{text}");
+        let request = server.request("POST", &path).header("x-amz-mp-object-size", text);
+        let response = request.body(xml.as_bytes()).send().await;
+        assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{text}");
         assert!(!server.has("/vault/m").await, "{text}");
     }
-    let ask = server.ask("POST", &path).header("x-amz-mp-object-size", "5");
-    assert_eq!(ask.body(xml.as_bytes()).send().await.status, 200);
+    let request = server.request("POST", &path).header("x-amz-mp-object-size", "5");
+    assert_eq!(request.body(xml.as_bytes()).send().await.status, 200);
 }
 
 #[tokio::test]
 async fn lengths_are_integers() {
     let server = TestServer::start().await;
     for text in NO_INTEGERS.into_iter().map(plain) {
-        let ask = server.ask("PUT", "/vault/a").payload("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
-        let ask = ask.header("x-amz-decoded-content-length", text.trim());
-        let answer = ask.body(b"1\r\nx\r\n0\r\n\r\n").send().await;
-        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{text}");
+        let request =
+            server.request("PUT", "/vault/a").payload("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
+        let request = request.header("x-amz-decoded-content-length", text.trim());
+        let response = request.body(b"1\r\nx\r\n0\r\n\r\n").send().await;
+        assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{text}");
     }
     for text in ["1.5", "1x", "1e1", "+1", "-1", "", "99999999999999999999"] {
-        let (head, _) = server.ask("PUT", "/vault/a").signed_head(0);
+        let (head, _) = server.request("PUT", "/vault/a").signed_head(0);
         let head = head.replace("content-length: 0", &format!("content-length: {text}"));
         let sent = [head.as_bytes(), b"x".as_slice()];
-        let answer = crate::harness::exchange(server.address, &sent, true).await;
-        assert!(matches!(answer.status, 0 | 400), "{text}: {answer:?}");
+        let response = crate::harness::exchange(server.address, &sent, true).await;
+        assert!(matches!(response.status, 0 | 400), "{text}: {response:?}");
     }
     for text in ["60.5", "60x", "6e1", "%2B60", "060", "", "9223372036854775808"] {
-        let ask = server.ask("GET", "/vault/a").presigned(60);
-        let ask = ask.query("X-Amz-Expires", text);
-        let answer = ask.send_plain().await;
+        let request = server.request("GET", "/vault/a").presigned(60);
+        let request = request.query("X-Amz-Expires", text);
+        let response = request.send_plain().await;
         let code = "AuthorizationQueryParametersError".to_owned();
-        assert_eq!(answer.error(), (400, code), "{text}");
+        assert_eq!(response.error(), (400, code), "{text}");
     }
     assert!(!server.has("/vault/a").await);
 }

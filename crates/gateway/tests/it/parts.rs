@@ -1,13 +1,13 @@
 //! Parts of objects: read individually, and listed.
 
-use crate::harness::{Answer, TestServer, sha256_base64};
+use crate::harness::{TestResponse, TestServer, sha256_base64};
 
 const PART: usize = 5 << 20;
 
 /// Puts an object in parts with SHA-256 digests, or with checksums that no client chose; returns
 /// the digest of each part.
 async fn put(server: &TestServer, path: &str, has_digests: bool, parts: &[Vec<u8>]) -> Vec<String> {
-    let mut begin = server.ask("POST", &format!("{path}?uploads"));
+    let mut begin = server.request("POST", &format!("{path}?uploads"));
     if has_digests {
         begin = begin.header("x-amz-checksum-algorithm", "SHA256");
     }
@@ -15,21 +15,22 @@ async fn put(server: &TestServer, path: &str, has_digests: bool, parts: &[Vec<u8
     let (mut named, mut digests) = (String::new(), Vec::new());
     for (number, body) in (1..).zip(parts) {
         let digest = sha256_base64(body);
-        let mut ask = server.ask("PUT", &format!("{path}?partNumber={number}&uploadId={id}"));
+        let mut request =
+            server.request("PUT", &format!("{path}?partNumber={number}&uploadId={id}"));
         let mut checksum = String::new();
         if has_digests {
-            ask = ask.header("x-amz-checksum-sha256", &digest);
+            request = request.header("x-amz-checksum-sha256", &digest);
             checksum = format!("<ChecksumSHA256>{digest}</ChecksumSHA256>");
         }
-        let answer = ask.body(body).send().await;
-        let etag = answer.header("etag").unwrap();
+        let response = request.body(body).send().await;
+        let etag = response.header("etag").unwrap();
         named.push_str(&format!(
             "<Part><ETag>{etag}</ETag>{checksum}<PartNumber>{number}</PartNumber></Part>"
         ));
         digests.push(digest);
     }
     let xml = format!("<CompleteMultipartUpload>{named}</CompleteMultipartUpload>");
-    let complete = server.ask("POST", &format!("{path}?uploadId={id}"));
+    let complete = server.request("POST", &format!("{path}?uploadId={id}"));
     let done = complete.body(xml.as_bytes()).send().await;
     assert_eq!(done.status, 200, "{done:?}");
     digests
@@ -49,29 +50,30 @@ async fn each_part_is_read_by_its_number() {
     for (number, (body, checksum)) in (1..).zip(parts.iter().zip(&checksums)) {
         let path = format!("/vault/m?partNumber={number}");
         for method in ["HEAD", "GET"] {
-            let ask = server.ask(method, &path).header("x-amz-checksum-mode", "ENABLED");
-            let answer = ask.send().await;
-            assert_eq!(answer.status, 206, "{method} {path}: {answer:?}");
+            let request = server.request(method, &path).header("x-amz-checksum-mode", "ENABLED");
+            let response = request.send().await;
+            assert_eq!(response.status, 206, "{method} {path}: {response:?}");
             let range = format!("bytes {first}-{}/{whole}", first + body.len() - 1);
-            assert_eq!(answer.header("content-range"), Some(range.as_str()));
+            assert_eq!(response.header("content-range"), Some(range.as_str()));
             let length = body.len().to_string();
-            assert_eq!(answer.header("content-length"), Some(length.as_str()));
-            assert_eq!(answer.header("x-amz-mp-parts-count"), Some("3"));
-            assert_eq!(answer.header("x-amz-checksum-sha256"), Some(checksum.as_str()));
+            assert_eq!(response.header("content-length"), Some(length.as_str()));
+            assert_eq!(response.header("x-amz-mp-parts-count"), Some("3"));
+            assert_eq!(response.header("x-amz-checksum-sha256"), Some(checksum.as_str()));
             if method == "GET" {
-                assert!(answer.body == *body, "{path}");
+                assert!(response.body == *body, "{path}");
             }
         }
         first += body.len();
     }
     for path in ["/vault/m", "/vault/m?partNumber=4", "/vault/m?partNumber=10000"] {
-        let answer = server.ask("GET", path).header("x-amz-checksum-mode", "ENABLED").send().await;
-        assert_eq!(answer.header("x-amz-mp-parts-count"), None, "{path}");
+        let response =
+            server.request("GET", path).header("x-amz-checksum-mode", "ENABLED").send().await;
+        assert_eq!(response.header("x-amz-mp-parts-count"), None, "{path}");
         if path.contains('?') {
-            assert_eq!(answer.error(), (416, "InvalidPartNumber".to_owned()), "{path}");
-            assert_eq!(server.ask("HEAD", path).send().await.status, 416, "{path}");
+            assert_eq!(response.error(), (416, "InvalidPartNumber".to_owned()), "{path}");
+            assert_eq!(server.request("HEAD", path).send().await.status, 416, "{path}");
         } else {
-            let composite = answer.header("x-amz-checksum-sha256").unwrap();
+            let composite = response.header("x-amz-checksum-sha256").unwrap();
             assert!(composite.ends_with("-3"), "{composite}");
         }
     }
@@ -82,7 +84,7 @@ async fn parts_that_are_none_are_refused() {
     let server = TestServer::start().await;
     server.put("/vault/whole", b"0123456789").await;
     server.put("/vault/empty", b"").await;
-    let get = |path: &'static str| server.ask("GET", path).send();
+    let get = |path: &'static str| server.request("GET", path).send();
     let one = get("/vault/whole?partNumber=1").await;
     assert_eq!((one.status, one.header("content-range")), (206, Some("bytes 0-9/10")));
     assert_eq!(one.header("x-amz-mp-parts-count"), None, "it has no parts");
@@ -91,19 +93,24 @@ async fn parts_that_are_none_are_refused() {
     let refused = get("/vault/whole?partNumber=2").await;
     assert_eq!(refused.error(), (416, "InvalidPartNumber".to_owned()));
     for number in ["0", "10001", "-1"] {
-        let refused = server.ask("GET", &format!("/vault/whole?partNumber={number}")).send().await;
+        let refused =
+            server.request("GET", &format!("/vault/whole?partNumber={number}")).send().await;
         assert_eq!(refused.error(), (400, "InvalidArgument".to_owned()), "{number}");
     }
-    let both = server.ask("GET", "/vault/whole?partNumber=1").header("range", "bytes=0-1");
+    let both = server.request("GET", "/vault/whole?partNumber=1").header("range", "bytes=0-1");
     assert_eq!(both.send().await.error(), (400, "InvalidRequest".to_owned()));
 }
 
-async fn attributes(server: &TestServer, path: &str, more: &[(&'static str, &str)]) -> Answer {
-    let mut ask = server.ask("GET", &format!("{path}?attributes="));
+async fn attributes(
+    server: &TestServer,
+    path: &str,
+    more: &[(&'static str, &str)],
+) -> TestResponse {
+    let mut request = server.request("GET", &format!("{path}?attributes="));
     for (name, value) in more {
-        ask = ask.header(name, value);
+        request = request.header(name, value);
     }
-    ask.send().await
+    request.send().await
 }
 
 const ALL: &str = "ETag,Checksum, ObjectParts,StorageClass,ObjectSize";
@@ -139,12 +146,12 @@ async fn attributes_tell_of_parts_by_the_page() {
 async fn parts_without_a_checksum_of_the_client_are_only_counted() {
     let server = TestServer::start().await;
     put(&server, "/vault/m", false, &three_parts()).await;
-    let answer = attributes(&server, "/vault/m", &[("x-amz-object-attributes", ALL)]).await;
-    assert_eq!(answer.element("PartsCount").as_deref(), Some("3"), "{}", answer.text());
-    assert!(!answer.text().contains("<Part>"), "{}", answer.text());
+    let response = attributes(&server, "/vault/m", &[("x-amz-object-attributes", ALL)]).await;
+    assert_eq!(response.element("PartsCount").as_deref(), Some("3"), "{}", response.text());
+    assert!(!response.text().contains("<Part>"), "{}", response.text());
     server.put("/vault/whole", b"hello").await;
-    let answer = attributes(&server, "/vault/whole", &[("x-amz-object-attributes", ALL)]).await;
-    assert!(!answer.text().contains("ObjectParts"), "{}", answer.text());
+    let response = attributes(&server, "/vault/whole", &[("x-amz-object-attributes", ALL)]).await;
+    assert!(!response.text().contains("ObjectParts"), "{}", response.text());
 }
 
 #[tokio::test]
@@ -152,8 +159,8 @@ async fn unknown_attributes_are_refused_and_tags_are_bare() {
     let server = TestServer::start().await;
     server.put("/vault/k", b"hello").await;
     for name in ["", "Frob", "ETag,Frob", "ETag,,StorageClass", "etag"] {
-        let answer = attributes(&server, "/vault/k", &[("x-amz-object-attributes", name)]).await;
-        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{name:?}");
+        let response = attributes(&server, "/vault/k", &[("x-amz-object-attributes", name)]).await;
+        assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{name:?}");
     }
     let tag = attributes(&server, "/vault/k", &[("x-amz-object-attributes", "ETag")]).await;
     assert_eq!(tag.element("ETag").as_deref(), Some("5d41402abc4b2a76b9719d911017c592"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::admin::call;
-use crate::events::{Watching, events};
+use crate::events::{Subscription, events};
 use crate::harness::TestServer;
 use crate::openapi;
 
@@ -39,9 +39,9 @@ fn json(text: &str) -> Value {
 
 /// Returns the last line of the response to a long call.
 async fn report(server: &TestServer, path: &str) -> Value {
-    let answer = call(server, "POST", path).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    json(answer.text().lines().last().unwrap())["report"].clone()
+    let response = call(server, "POST", path).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    json(response.text().lines().last().unwrap())["report"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,12 +65,12 @@ async fn every_call_of_a_rack_answers_as_it_is_described() {
     assert_eq!(replaced["problems"], serde_json::json!([]));
     assert_eq!(report(&server, "/-/admin/rack-recover").await["blobs"], 0);
     for path in ["/-/admin/rack-rebuild", "/-/admin/rack-rebuild?place=x"] {
-        let answer = call(&server, "POST", path).await;
-        assert_eq!(answer.status, 400, "{}", answer.text());
+        let response = call(&server, "POST", path).await;
+        assert_eq!(response.status, 400, "{}", response.text());
     }
-    let answer = call(&server, "POST", "/-/admin/rack-rebuild?place=48").await;
-    assert!((400..500).contains(&answer.status), "{} {}", answer.status, answer.text());
-    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let response = call(&server, "POST", "/-/admin/rack-rebuild?place=48").await;
+    assert!((400..500).contains(&response.status), "{} {}", response.status, response.text());
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
     for line in [
         "fulgurite_rack_simulated 1",
         "fulgurite_rack_blobs{group=\"0\"}",
@@ -86,7 +86,7 @@ async fn every_call_of_a_rack_answers_as_it_is_described() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_with_a_rack_is_told_though_requests_are_served() {
     let (server, _rack, _folder) = start().await;
-    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    let page = |path: &'static str| server.request("GET", path).send_plain();
     assert_eq!(page("/readyz").await.text(), "ready\n");
     assert!(page("/metrics").await.text().contains("\nfulgurite_rack_healthy 1\n"));
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
@@ -112,7 +112,7 @@ async fn blobs_beyond_their_redundancy_are_told_of() {
     assert!(damaged > 3, "{damaged} stacks");
     let found = report(&server, "/-/admin/rack-verify").await;
     assert_ne!(found["problems"], serde_json::json!([]), "{found}");
-    let ready = server.ask("GET", "/readyz").send_plain().await.text();
+    let ready = server.request("GET", "/readyz").send_plain().await.text();
     let told = "rack: blobs have lost stacks that could not be made anew\n";
     assert!(ready.starts_with("degraded\n") && ready.contains(told), "{ready}");
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
@@ -146,26 +146,26 @@ async fn without_a_rack_none_of_its_calls_is_found_and_nothing_of_it_is_measured
         ("POST", "/-/admin/rack-verify"),
         ("POST", "/-/admin/rack-recover"),
     ] {
-        let answer = call(&server, method, path).await;
-        assert_eq!(answer.status, 404, "{path}: {}", answer.text());
-        assert!(answer.text().contains("[rack]"), "{}", answer.text());
+        let response = call(&server, method, path).await;
+        assert_eq!(response.status, 404, "{path}: {}", response.text());
+        assert!(response.text().contains("[rack]"), "{}", response.text());
     }
-    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_rack"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rack_is_watched_until_the_server_stops() {
     let (server, rack, _folder) = start().await;
-    let watching = Watching::begin_at(&server, EVENTS).await;
-    assert!(watching.is_let_in());
+    let subscription = Subscription::subscribe_to(&server, EVENTS).await;
+    assert!(subscription.is_accepted());
     put(&rack, 3..5).await;
     rack.get(&Path::from("0")).await.unwrap().bytes().await.unwrap();
     let (serving, _data) = server.begin_stop();
-    let answer = watching.rest().await;
+    let response = subscription.remaining().await;
     serving.await.unwrap().unwrap();
-    openapi::check("GET", EVENTS, &answer);
-    let text = answer.text();
+    openapi::check("GET", EVENTS, &response);
+    let text = response.text();
     let seen = events(&text);
     assert_eq!(seen[0].0, "scene");
     let (last, steps) = seen[1..].split_last().unwrap();

@@ -18,13 +18,13 @@ async fn a_range_beyond_the_end_tells_the_size() {
         ("/vault/five", "bytes=-0", "5"),
         ("/vault/five", "bytes=99999999999999999999-", "5"),
     ] {
-        let answer = server.ask("GET", path).header("range", range).send().await;
-        assert_eq!(answer.error(), (416, "InvalidRange".to_owned()), "{path} {range}");
-        assert_eq!(answer.element("ActualObjectSize").as_deref(), Some(size), "{path} {range}");
-        assert_eq!(answer.element("RangeRequested").as_deref(), Some(range), "{path} {range}");
+        let response = server.request("GET", path).header("range", range).send().await;
+        assert_eq!(response.error(), (416, "InvalidRange".to_owned()), "{path} {range}");
+        assert_eq!(response.element("ActualObjectSize").as_deref(), Some(size), "{path} {range}");
+        assert_eq!(response.element("RangeRequested").as_deref(), Some(range), "{path} {range}");
         let unsatisfied = format!("bytes */{size}");
-        assert_eq!(answer.header("content-range"), Some(unsatisfied.as_str()));
-        let head = server.ask("HEAD", path).header("range", range).send().await;
+        assert_eq!(response.header("content-range"), Some(unsatisfied.as_str()));
+        let head = server.request("HEAD", path).header("range", range).send().await;
         assert_eq!((head.status, head.body.len()), (416, 0), "{path} {range}");
         assert_eq!(head.header("content-range"), Some(unsatisfied.as_str()));
     }
@@ -46,10 +46,10 @@ async fn what_is_no_single_range_is_ignored() {
         "bytes=1.5-2",
         "bytes= ",
     ] {
-        let answer = server.ask("GET", "/vault/a").header("range", range).send().await;
-        assert_eq!((answer.status, answer.text().as_str()), (200, "hello"), "{range}");
-        assert_eq!(answer.header("content-range"), None, "{range}");
-        let head = server.ask("HEAD", "/vault/a").header("range", range).send().await;
+        let response = server.request("GET", "/vault/a").header("range", range).send().await;
+        assert_eq!((response.status, response.text().as_str()), (200, "hello"), "{range}");
+        assert_eq!(response.header("content-range"), None, "{range}");
+        let head = server.request("HEAD", "/vault/a").header("range", range).send().await;
         assert_eq!((head.status, head.header("content-length")), (200, Some("5")), "{range}");
     }
 }
@@ -59,27 +59,31 @@ async fn what_is_no_single_range_is_ignored() {
 async fn a_range_of_another_object_is_the_whole_of_this_one() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
-    let head = server.ask("HEAD", "/vault/a").send().await;
+    let head = server.request("HEAD", "/vault/a").send().await;
     let (etag, modified) = (head.header("etag").unwrap(), head.header("last-modified").unwrap());
     let get = |range: &'static str, known: &str| {
-        server.ask("GET", "/vault/a").header("range", range).header("if-range", known).send()
+        server.request("GET", "/vault/a").header("range", range).header("if-range", known).send()
     };
     for known in [etag, modified] {
-        let answer = get("bytes=3-", known).await;
-        assert_eq!((answer.status, answer.text().as_str()), (206, "lo"), "{known}");
+        let response = get("bytes=3-", known).await;
+        assert_eq!((response.status, response.text().as_str()), (206, "lo"), "{known}");
         assert_eq!(get("bytes=9-", known).await.status, 416, "{known}");
     }
     let weak = format!("W/{etag}");
     for known in ["\"0\"", weak.as_str(), "*", "garbage", "Wed, 21 Oct 2015 07:28:00 GMT"] {
         for range in ["bytes=3-", "bytes=9-"] {
-            let answer = get(range, known).await;
-            assert_eq!((answer.status, answer.text().as_str()), (200, "hello"), "{known} {range}");
+            let response = get(range, known).await;
+            assert_eq!(
+                (response.status, response.text().as_str()),
+                (200, "hello"),
+                "{known} {range}"
+            );
         }
-        let head = server.ask("HEAD", "/vault/a").header("range", "bytes=3-");
+        let head = server.request("HEAD", "/vault/a").header("range", "bytes=3-");
         assert_eq!(head.header("if-range", known).send().await.status, 200, "{known}");
     }
-    let answer = server.ask("GET", "/vault/a").header("if-range", "\"0\"").send().await;
-    assert_eq!(answer.status, 200, "without a range the header says nothing");
+    let response = server.request("GET", "/vault/a").header("if-range", "\"0\"").send().await;
+    assert_eq!(response.status, 200, "without a range the header says nothing");
 }
 
 #[tokio::test]
@@ -87,7 +91,7 @@ async fn conditions_come_before_ranges() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
     let get = |name: &str, value: &str| {
-        server.ask("GET", "/vault/a").header("range", "bytes=9-").header(name, value).send()
+        server.request("GET", "/vault/a").header("range", "bytes=9-").header(name, value).send()
     };
     assert_eq!(get("if-none-match", "*").await.status, 304);
     assert_eq!(get("if-match", "\"0\"").await.status, 412);
@@ -98,7 +102,7 @@ async fn conditions_come_before_ranges() {
 async fn conditions_take_lists_and_pass_over_what_is_no_date() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
-    let head = server.ask("HEAD", "/vault/a").send().await;
+    let head = server.request("HEAD", "/vault/a").send().await;
     let etag = head.header("etag").unwrap();
     let (listed, weak) = (format!("\"0\", {etag}"), format!("\"0\", W/{etag}"));
     for (name, value, status) in [
@@ -117,19 +121,19 @@ async fn conditions_take_lists_and_pass_over_what_is_no_date() {
         ("if-unmodified-since", "Wed Nov 16 08:49:37 1994", 412),
     ] {
         for method in ["GET", "HEAD"] {
-            let answer = server.ask(method, "/vault/a").header(name, value).send().await;
-            assert_eq!(answer.status, status, "{method} {name}: {value}");
+            let response = server.request(method, "/vault/a").header(name, value).send().await;
+            assert_eq!(response.status, status, "{method} {name}: {value}");
         }
     }
-    let failed = server.ask("GET", "/vault/a").header("if-match", "\"0\"").send().await;
+    let failed = server.request("GET", "/vault/a").header("if-match", "\"0\"").send().await;
     assert_eq!(failed.element("Condition").as_deref(), Some("If-Match"));
     let copy = |value: &str| {
-        let ask = server.ask("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
-        ask.header("x-amz-copy-source-if-match", value)
+        let request = server.request("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
+        request.header("x-amz-copy-source-if-match", value)
     };
     assert_eq!(copy(&listed).send().await.status, 200);
     assert_eq!(copy("\"0\", \"1\"").send().await.status, 412);
-    let dated = server.ask("PUT", "/vault/c").header("x-amz-copy-source", "/vault/a");
+    let dated = server.request("PUT", "/vault/c").header("x-amz-copy-source", "/vault/a");
     let dated = dated.header("x-amz-copy-source-if-unmodified-since", "garbage").send().await;
     assert_eq!(dated.error(), (400, "InvalidArgument".to_owned()), "not copied regardless");
     assert!(!server.has("/vault/c").await);

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::harness::{credentials, read_answer};
+use crate::harness::{credentials, read_response};
 
 pub(crate) fn connector(certificate: &std::path::Path) -> TlsConnector {
     let pem = std::fs::read(certificate).unwrap();
@@ -53,9 +53,9 @@ async fn a_self_signed_pair_is_made_once_and_trusted_when_told() {
         let socket = TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from(name).unwrap();
         let mut stream = connector(&path).connect(name, socket).await.unwrap();
-        let ask = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-        stream.write_all(ask).await.unwrap();
-        assert_eq!(read_answer(&mut stream).await.text(), "live\n");
+        let request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        assert_eq!(read_response(&mut stream).await.text(), "live\n");
     }
     serving.abort();
 }

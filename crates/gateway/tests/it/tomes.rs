@@ -1,6 +1,6 @@
 //! A set of tomes behind the gateway: every call of it answers as documented, with and without one.
 
-use fulgurite_tome_store::{Promise, TomeStore, bench_support};
+use fulgurite_tome_store::{PutGuarantee, TomeStore, bench_support};
 use fulgurite_tomes::TomeSet;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admin::call;
-use crate::events::{Watching, events};
+use crate::events::{Subscription, events};
 use crate::harness::TestServer;
 use crate::openapi;
 
@@ -21,7 +21,8 @@ async fn start() -> (TestServer, TomeStore, TempDir) {
     let mut options = bench_support::set_options(folder.path(), clock.clone()).unwrap();
     options.spin_ups_a_day = Some(50);
     let set = TomeSet::init(options);
-    let tomes = bench_support::over(set.unwrap(), folder.path(), clock, Promise::Local).unwrap();
+    let tomes =
+        bench_support::open_store(set.unwrap(), folder.path(), clock, PutGuarantee::Local).unwrap();
     put(&tomes, 0..3).await;
     let shown = tomes.clone();
     let server = TestServer::start_with(|config| config.cold.tomes = Some(shown)).await;
@@ -49,13 +50,13 @@ async fn every_call_of_tomes_answers_as_it_is_described() {
     assert_eq!(all.len() as u64, u64::from(bench_support::TOMES));
     let pieces: u64 = all.iter().map(|tome| tome["pieces"].as_u64().unwrap()).sum();
     assert_eq!(pieces, 3, "{shown}");
-    let answer = call(&server, "POST", "/-/admin/tomes-recover").await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    let report = parse(answer.text().lines().last().unwrap())["report"].clone();
+    let response = call(&server, "POST", "/-/admin/tomes-recover").await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    let report = parse(response.text().lines().last().unwrap())["report"].clone();
     assert_eq!(report, json!({ "objects": 0, "known": 3, "problems": [] }));
     let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
     assert_eq!(status["has_tomes"], true);
-    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
     for line in ["fulgurite_tomes_healthy 1", "fulgurite_tomes_objects 3"] {
         assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
@@ -69,11 +70,11 @@ async fn calls_of_tomes_are_not_found_without_any() {
     for (method, path) in
         [("GET", "/-/admin/tomes"), ("GET", EVENTS), ("POST", "/-/admin/tomes-recover")]
     {
-        let answer = call(&server, method, path).await;
-        assert_eq!(answer.status, 404, "{path}: {}", answer.text());
-        assert!(answer.text().contains("[tomes]"), "{}", answer.text());
+        let response = call(&server, method, path).await;
+        assert_eq!(response.status, 404, "{path}: {}", response.text());
+        assert!(response.text().contains("[tomes]"), "{}", response.text());
     }
-    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_tomes"), "{metrics}");
 }
 
@@ -85,8 +86,8 @@ fn kind(step: &Value) -> &str {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tomes_are_watched_until_the_server_stops() {
     let (server, tomes, _folder) = start().await;
-    let watching = Watching::begin_at(&server, EVENTS).await;
-    assert!(watching.is_let_in());
+    let subscription = Subscription::subscribe_to(&server, EVENTS).await;
+    assert!(subscription.is_accepted());
     put(&tomes, 3..6).await;
     // The parity tomes spin up for that.
     let unprotected = async || {
@@ -96,25 +97,25 @@ async fn tomes_are_watched_until_the_server_stops() {
         tokio::task::yield_now().await;
     }
     let (serving, _data) = server.begin_stop();
-    let answer = watching.rest().await;
+    let response = subscription.remaining().await;
     serving.await.unwrap().unwrap();
-    openapi::check("GET", EVENTS, &answer);
-    let text = answer.text();
+    openapi::check("GET", EVENTS, &response);
+    let text = response.text();
     let seen = events(&text);
     assert_eq!((seen[0].0, &seen[0].1["step"]), ("scene", &json!(0)));
     assert_eq!(seen[0].1["tomes"]["objects"], 3, "{text}");
-    let (last, rest) = seen[1..].split_last().unwrap();
+    let (last, remaining) = seen[1..].split_last().unwrap();
     assert_eq!(*last, ("end", json!({ "reason": "stopped" })));
     let steps: Vec<&Value> =
-        rest.iter().filter(|(name, _)| *name == "step").map(|(_, step)| step).collect();
+        remaining.iter().filter(|(name, _)| *name == "step").map(|(_, step)| step).collect();
     for (number, step) in (1u64..).zip(&steps) {
         assert_eq!(step["step"], number, "{text}");
     }
     let local = steps.iter().filter(|step| kind(step) == "local");
     let bytes: u64 = local.map(|step| step["happened"]["local"]["bytes"].as_u64().unwrap()).sum();
     assert!(bytes >= 30_000, "three objects were acknowledged: {text}");
-    for wanted in ["power", "token", "unprotected"] {
-        assert!(steps.iter().any(|step| kind(step) == wanted), "no {wanted}: {text}");
+    for expected in ["power", "token", "unprotected"] {
+        assert!(steps.iter().any(|step| kind(step) == expected), "no {expected}: {text}");
     }
 }
 
@@ -130,42 +131,42 @@ async fn what_is_measured_is_what_status_says() {
     // Waits for a steady state, in which only hourly changes are left.
     let (shown, metrics) = loop {
         let before = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
-        let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+        let metrics = server.request("GET", "/metrics").send_plain().await.text();
         let after = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
         if before == after && before["unprotected_bytes"] == 0 {
             break (after, metrics);
         }
     };
-    let is = |name: &str, wanted: &Value| {
+    let assert_metric = |name: &str, expected: &Value| {
         let found = value(&metrics, name);
-        let wanted = wanted.as_f64().unwrap_or_else(|| panic!("{name}: {wanted}"));
-        assert!(found.is_some_and(|found| (found - wanted).abs() < 0.01), "{name}: {metrics}");
+        let expected = expected.as_f64().unwrap_or_else(|| panic!("{name}: {expected}"));
+        assert!(found.is_some_and(|found| (found - expected).abs() < 0.01), "{name}: {metrics}");
     };
-    is("fulgurite_tomes_simulated", &json!(1));
-    is("fulgurite_tomes_watts", &shown["watts"]);
+    assert_metric("fulgurite_tomes_simulated", &json!(1));
+    assert_metric("fulgurite_tomes_watts", &shown["watts"]);
     let seconds = |at: &Value| json!(at.as_f64().unwrap() / 1000.0);
     for tome in shown["tomes"].as_array().unwrap() {
         let name = |what: &str| format!("fulgurite_tomes_{what}{{tome=\"{}\"}}", tome["tome"]);
-        is(&name("pieces"), &tome["pieces"]);
-        is(&name("unprotected_bytes"), &tome["unprotected_bytes"]);
-        is(&name("unprotected_seconds"), &tome["unprotected_seconds"]);
-        is(&name("bad_blocks"), &tome["bad"]);
-        is(&name("healed_total"), &tome["healed"]);
-        is(&name("scrubs_total"), &tome["scrubs"]);
-        is(&name("scrub_share"), &tome["scrub"]["share"]);
-        is(&name("scrub_began_timestamp_seconds"), &seconds(&tome["scrub"]["began"]));
-        is(&name("scrub_paced_timestamp_seconds"), &seconds(&tome["scrub"]["paced"]));
-        is(&name("spinups_day"), &tome["wakes_of_a_day"]);
-        is(&name("spinups_left"), &tome["budget"]["left"]);
-        is(&name("spinups_overdrawn_total"), &tome["budget"]["overdrawn"]);
-        is(&name("put_off_seconds"), &json!(0));
-        is(&name("to_scrub_bytes"), &tome["to_scrub_bytes"]);
+        assert_metric(&name("pieces"), &tome["pieces"]);
+        assert_metric(&name("unprotected_bytes"), &tome["unprotected_bytes"]);
+        assert_metric(&name("unprotected_seconds"), &tome["unprotected_seconds"]);
+        assert_metric(&name("bad_blocks"), &tome["bad"]);
+        assert_metric(&name("healed_total"), &tome["healed"]);
+        assert_metric(&name("scrubs_total"), &tome["scrubs"]);
+        assert_metric(&name("scrub_share"), &tome["scrub"]["share"]);
+        assert_metric(&name("scrub_began_timestamp_seconds"), &seconds(&tome["scrub"]["began"]));
+        assert_metric(&name("scrub_paced_timestamp_seconds"), &seconds(&tome["scrub"]["paced"]));
+        assert_metric(&name("spinups_day"), &tome["wakes_of_a_day"]);
+        assert_metric(&name("spinups_left"), &tome["budget"]["left"]);
+        assert_metric(&name("spinups_overdrawn_total"), &tome["budget"]["overdrawn"]);
+        assert_metric(&name("put_off_seconds"), &json!(0));
+        assert_metric(&name("to_scrub_bytes"), &tome["to_scrub_bytes"]);
         let mut woken = 0;
         for by in tome["wakes_by"].as_array().unwrap() {
             let (number, cause) = (&tome["tome"], by[0].as_str().unwrap());
             let name =
                 format!("fulgurite_tomes_wakes_total{{tome=\"{number}\",cause=\"{cause}\"}}");
-            is(&name, &by[1]);
+            assert_metric(&name, &by[1]);
             woken += by[1].as_u64().unwrap();
         }
         assert_eq!(tome["wakes"], woken, "each has a cause");

@@ -1,6 +1,6 @@
 //! Multipart uploads: every call, parts in any order, and what may go wrong.
 
-use crate::harness::{Answer, TestServer};
+use crate::harness::{TestResponse, TestServer};
 
 const PART: usize = 5 << 20;
 /// Digests of "123456789", encoded for headers.
@@ -8,19 +8,24 @@ const CRC32: &str = "y/Q5Jg==";
 const SHA256: &str = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=";
 
 async fn begin(server: &TestServer, path: &str) -> String {
-    let answer = server.ask("POST", &format!("{path}?uploads")).send().await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.element("UploadId").unwrap()
+    let response = server.request("POST", &format!("{path}?uploads")).send().await;
+    assert_eq!(response.status, 200, "{response:?}");
+    response.element("UploadId").unwrap()
 }
 
 async fn part(server: &TestServer, path: &str, id: &str, number: u32, body: &[u8]) -> String {
     let path = format!("{path}?partNumber={number}&uploadId={id}");
-    let answer = server.ask("PUT", &path).body(body).send().await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.header("etag").unwrap().to_owned()
+    let response = server.request("PUT", &path).body(body).send().await;
+    assert_eq!(response.status, 200, "{response:?}");
+    response.header("etag").unwrap().to_owned()
 }
 
-async fn complete(server: &TestServer, path: &str, id: &str, parts: &[(u32, &str)]) -> Answer {
+async fn complete(
+    server: &TestServer,
+    path: &str,
+    id: &str,
+    parts: &[(u32, &str)],
+) -> TestResponse {
     let parts: String = parts
         .iter()
         .map(|(number, etag)| {
@@ -28,7 +33,7 @@ async fn complete(server: &TestServer, path: &str, id: &str, parts: &[(u32, &str
         })
         .collect();
     let xml = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
-    server.ask("POST", &format!("{path}?uploadId={id}")).body(xml.as_bytes()).send().await
+    server.request("POST", &format!("{path}?uploadId={id}")).body(xml.as_bytes()).send().await
 }
 
 #[tokio::test]
@@ -38,19 +43,19 @@ async fn parts_come_in_any_order() {
     let first = vec![1; PART];
     let last = part(&server, "/vault/m", &id, 7, b"the end").await;
     let early = part(&server, "/vault/m", &id, 2, &first).await;
-    let listed = server.ask("GET", &format!("/vault/m?uploadId={id}")).send().await;
+    let listed = server.request("GET", &format!("/vault/m?uploadId={id}")).send().await;
     assert_eq!(listed.text().matches("<Part>").count(), 2);
-    let uploads = server.ask("GET", "/vault?uploads").send().await;
+    let uploads = server.request("GET", "/vault?uploads").send().await;
     assert_eq!(uploads.element("UploadId"), Some(id.clone()));
     let named = [(2, early.as_str()), (7, last.as_str())];
-    let answer = complete(&server, "/vault/m", &id, &named).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(answer.element("ETag").unwrap().contains("-2"), "{answer:?}");
+    let response = complete(&server, "/vault/m", &id, &named).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert!(response.element("ETag").unwrap().contains("-2"), "{response:?}");
     let again = complete(&server, "/vault/m", &id, &named).await;
-    assert_eq!(again.element("ETag"), answer.element("ETag"), "asked twice, done once");
-    let answer = server.ask("GET", "/vault/m").header("range", "bytes=5242878-").send().await;
-    assert_eq!((answer.status, answer.body.as_slice()), (206, b"\x01\x01the end".as_slice()));
-    assert_eq!(answer.header("x-amz-mp-parts-count"), None, "no part was asked for");
+    assert_eq!(again.element("ETag"), response.element("ETag"), "asked twice, done once");
+    let response = server.request("GET", "/vault/m").header("range", "bytes=5242878-").send().await;
+    assert_eq!((response.status, response.body.as_slice()), (206, b"\x01\x01the end".as_slice()));
+    assert_eq!(response.header("x-amz-mp-parts-count"), None, "no part was asked for");
 }
 
 #[tokio::test]
@@ -67,13 +72,13 @@ async fn mistakes_have_names() {
         (vec![(9, one.as_str())], "InvalidPart"),
         (vec![], "MalformedXML"),
     ] {
-        let answer = complete(&server, "/vault/m", &id, &parts).await;
-        assert_eq!(answer.error(), (400, code.to_owned()), "{parts:?}");
+        let response = complete(&server, "/vault/m", &id, &parts).await;
+        assert_eq!(response.error(), (400, code.to_owned()), "{parts:?}");
     }
     let path = format!("/vault/m?partNumber=10001&uploadId={id}");
-    let answer = server.ask("PUT", &path).body(b"x").send().await;
-    assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()));
-    let size = server.ask("POST", &format!("/vault/m?uploadId={id}"));
+    let response = server.request("PUT", &path).body(b"x").send().await;
+    assert_eq!(response.error(), (400, "InvalidArgument".to_owned()));
+    let size = server.request("POST", &format!("/vault/m?uploadId={id}"));
     let xml = format!(
         "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{one}</ETag></Part>\
          </CompleteMultipartUpload>"
@@ -81,11 +86,11 @@ async fn mistakes_have_names() {
     let size = size.header("x-amz-mp-object-size", "6").body(xml.as_bytes()).send().await;
     assert_eq!(size.error(), (400, "InvalidRequest".to_owned()));
     assert!(!server.has("/vault/m").await);
-    let answer = server.ask("DELETE", &format!("/vault/m?uploadId={id}")).send().await;
-    assert_eq!(answer.status, 204);
+    let response = server.request("DELETE", &format!("/vault/m?uploadId={id}")).send().await;
+    assert_eq!(response.status, 204);
     for id in [id.as_str(), "nonsense"] {
-        let answer = complete(&server, "/vault/m", id, &[(1, &one)]).await;
-        assert_eq!(answer.error(), (404, "NoSuchUpload".to_owned()), "{id}");
+        let response = complete(&server, "/vault/m", id, &[(1, &one)]).await;
+        assert_eq!(response.error(), (404, "NoSuchUpload".to_owned()), "{id}");
     }
 }
 
@@ -95,17 +100,17 @@ async fn uploads_are_listed_by_page_and_prefix() {
     for key in ["a/1", "a/2", "b", "c/1"] {
         begin(&server, &format!("/vault/{key}")).await;
     }
-    let answer = server.ask("GET", "/vault?uploads&delimiter=%2F&max-uploads=2").send().await;
-    assert_eq!(answer.element("IsTruncated").as_deref(), Some("true"));
-    assert!(answer.text().contains("<Prefix>a/</Prefix>"), "{}", answer.text());
-    assert!(answer.text().contains("<Key>b</Key>"), "{}", answer.text());
-    let key = answer.element("NextKeyMarker").unwrap();
-    let id = answer.element("NextUploadIdMarker").unwrap();
+    let response = server.request("GET", "/vault?uploads&delimiter=%2F&max-uploads=2").send().await;
+    assert_eq!(response.element("IsTruncated").as_deref(), Some("true"));
+    assert!(response.text().contains("<Prefix>a/</Prefix>"), "{}", response.text());
+    assert!(response.text().contains("<Key>b</Key>"), "{}", response.text());
+    let key = response.element("NextKeyMarker").unwrap();
+    let id = response.element("NextUploadIdMarker").unwrap();
     let next = format!("/vault?uploads&delimiter=%2F&key-marker={key}&upload-id-marker={id}");
-    let answer = server.ask("GET", &next).send().await;
-    assert_eq!(answer.element("IsTruncated").as_deref(), Some("false"));
-    assert!(answer.text().contains("<Prefix>c/</Prefix>"), "{}", answer.text());
-    assert!(!answer.text().contains("<Upload>"), "{}", answer.text());
+    let response = server.request("GET", &next).send().await;
+    assert_eq!(response.element("IsTruncated").as_deref(), Some("false"));
+    assert!(response.text().contains("<Prefix>c/</Prefix>"), "{}", response.text());
+    assert!(!response.text().contains("<Upload>"), "{}", response.text());
 }
 
 /// A short part instead of the requested range would be a hole in an object.
@@ -116,33 +121,33 @@ async fn a_part_is_copied_whole_or_not_at_all() {
     let id = begin(&server, "/vault/m").await;
     let copy = |range: &str| {
         let path = format!("/vault/m?partNumber=1&uploadId={id}");
-        let ask = server.ask("PUT", &path).header("x-amz-copy-source", "/vault/source");
-        ask.header("x-amz-copy-source-range", range).send()
+        let request = server.request("PUT", &path).header("x-amz-copy-source", "/vault/source");
+        request.header("x-amz-copy-source-range", range).send()
     };
     for range in ["bytes=0-10", "bytes=9-10", "bytes=10-10", "bytes=11-20", "bytes=5-", "bytes=-5"]
     {
-        let answer = copy(range).await;
-        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{range}");
+        let response = copy(range).await;
+        assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{range}");
     }
-    let listed = server.ask("GET", &format!("/vault/m?uploadId={id}")).send().await;
+    let listed = server.request("GET", &format!("/vault/m?uploadId={id}")).send().await;
     assert_eq!(listed.text().matches("<Part>").count(), 0, "nothing was copied");
-    let answer = copy("bytes=3-9").await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.header("x-amz-server-side-encryption"), Some("AES256"));
-    let etag = answer.element("ETag").unwrap().replace("&quot;", "\"");
+    let response = copy("bytes=3-9").await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.header("x-amz-server-side-encryption"), Some("AES256"));
+    let etag = response.element("ETag").unwrap().replace("&quot;", "\"");
     assert_eq!(complete(&server, "/vault/m", &id, &[(1, &etag)]).await.status, 200);
-    assert_eq!(server.ask("GET", "/vault/m").send().await.body, b"3456789");
+    assert_eq!(server.request("GET", "/vault/m").send().await.body, b"3456789");
 }
 
 #[tokio::test]
 async fn encryption_is_what_uploads_are_told() {
     let server = TestServer::start().await;
     let name = "x-amz-server-side-encryption";
-    let begun = server.ask("POST", "/vault/m?uploads").header(name, "AES256").send().await;
+    let begun = server.request("POST", "/vault/m?uploads").header(name, "AES256").send().await;
     assert_eq!(begun.header(name), Some("AES256"));
     let id = begun.element("UploadId").unwrap();
     let path = format!("/vault/m?partNumber=1&uploadId={id}");
-    let put = server.ask("PUT", &path).body(b"part").send().await;
+    let put = server.request("PUT", &path).body(b"part").send().await;
     assert_eq!(put.header(name), Some("AES256"));
     let etag = put.header("etag").unwrap().to_owned();
     let done = complete(&server, "/vault/m", &id, &[(1, &etag)]).await;
@@ -150,11 +155,12 @@ async fn encryption_is_what_uploads_are_told() {
 }
 
 async fn begin_with(server: &TestServer, headers: &[(&str, &str)]) -> String {
-    let ask = server.ask("POST", "/vault/m?uploads");
-    let ask = headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value));
-    let answer = ask.send().await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.element("UploadId").unwrap()
+    let request = server.request("POST", "/vault/m?uploads");
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+    let response = request.send().await;
+    assert_eq!(response.status, 200, "{response:?}");
+    response.element("UploadId").unwrap()
 }
 
 /// The checksum of a completed upload has the type that was chosen when it was created.
@@ -171,7 +177,7 @@ async fn a_completion_has_the_type_of_its_upload() {
     ] {
         let id = begin_with(&server, &begun).await;
         let path = format!("/vault/m?partNumber=1&uploadId={id}");
-        let put = server.ask("PUT", &path).header("x-amz-checksum-crc32", CRC32);
+        let put = server.request("PUT", &path).header("x-amz-checksum-crc32", CRC32);
         let put = put.body(b"123456789").send().await;
         assert_eq!(put.status, 200, "{put:?}");
         let xml = format!(
@@ -180,17 +186,17 @@ async fn a_completion_has_the_type_of_its_upload() {
             put.header("etag").unwrap()
         );
         let finish = |kind: &str| {
-            let ask = server.ask("POST", &format!("/vault/m?uploadId={id}"));
-            ask.header("x-amz-checksum-type", kind).body(xml.as_bytes()).send()
+            let request = server.request("POST", &format!("/vault/m?uploadId={id}"));
+            request.header("x-amz-checksum-type", kind).body(xml.as_bytes()).send()
         };
         for kind in [wrong, "OTHER"] {
-            let answer = finish(kind).await;
-            assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()), "{begun:?} {kind}");
+            let response = finish(kind).await;
+            assert_eq!(response.error(), (400, "InvalidRequest".to_owned()), "{begun:?} {kind}");
             assert!(!server.has("/vault/m").await, "{begun:?} {kind}");
         }
         assert_eq!(finish(right).await.status, 200, "{begun:?}");
         assert_eq!(finish(right).await.status, 200, "{begun:?}: asked twice, done once");
-        assert_eq!(server.ask("DELETE", "/vault/m").send().await.status, 204);
+        assert_eq!(server.request("DELETE", "/vault/m").send().await.status, 204);
     }
 }
 
@@ -204,9 +210,10 @@ async fn a_composite_upload_wants_a_digest_of_every_part() {
     ] {
         let id = begin_with(&server, &[("x-amz-checksum-algorithm", algorithm)]).await;
         let path = format!("/vault/m?partNumber=1&uploadId={id}");
-        let bare = server.ask("PUT", &path).body(b"123456789").send().await;
+        let bare = server.request("PUT", &path).body(b"123456789").send().await;
         assert_eq!(bare.error(), (400, "InvalidRequest".to_owned()), "{algorithm}");
-        let put = server.ask("PUT", &path).header(header, digest).body(b"123456789").send().await;
+        let put =
+            server.request("PUT", &path).header(header, digest).body(b"123456789").send().await;
         assert_eq!(put.status, 200, "{put:?}");
         let etag = put.header("etag").unwrap();
         let finish = |digest: &str| {
@@ -214,18 +221,18 @@ async fn a_composite_upload_wants_a_digest_of_every_part() {
                 "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag>\
                  {digest}</Part></CompleteMultipartUpload>"
             );
-            server.ask("POST", &format!("/vault/m?uploadId={id}")).body(xml.as_bytes()).send()
+            server.request("POST", &format!("/vault/m?uploadId={id}")).body(xml.as_bytes()).send()
         };
-        let answer = finish("").await;
-        assert_eq!(answer.error(), (400, "InvalidRequest".to_owned()), "{algorithm}");
-        let message = answer.element("Message").unwrap();
+        let response = finish("").await;
+        assert_eq!(response.error(), (400, "InvalidRequest".to_owned()), "{algorithm}");
+        let message = response.element("Message").unwrap();
         assert!(message.contains("missing for part 1"), "{message}");
         assert!(!server.has("/vault/m").await);
         let other = "<ChecksumCRC64NVME>AAAAAAAAAAA=</ChecksumCRC64NVME>";
         assert_eq!(finish(other).await.error(), (400, "InvalidRequest".to_owned()));
-        let answer = finish(&format!("<{name}>{digest}</{name}>")).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.element("ChecksumType").as_deref(), Some("COMPOSITE"));
-        assert_eq!(server.ask("DELETE", "/vault/m").send().await.status, 204);
+        let response = finish(&format!("<{name}>{digest}</{name}>")).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.element("ChecksumType").as_deref(), Some("COMPOSITE"));
+        assert_eq!(server.request("DELETE", "/vault/m").send().await.status, 204);
     }
 }

@@ -1,16 +1,16 @@
 //! ListObjectVersions: every object is its only version.
 
-use crate::harness::{Answer, TestServer, sha256_base64};
+use crate::harness::{TestResponse, TestServer, sha256_base64};
 use crate::xml::{References, parse, texts};
 
-async fn list(server: &TestServer, query: &str) -> Answer {
-    let answer = server.ask("GET", &format!("/vault?versions&{query}")).send().await;
-    assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-    answer
+async fn list(server: &TestServer, query: &str) -> TestResponse {
+    let response = server.request("GET", &format!("/vault?versions&{query}")).send().await;
+    assert_eq!(response.status, 200, "{query}: {}", response.text());
+    response
 }
 
-fn all(answer: &Answer, name: &str) -> Vec<String> {
-    let leaves = parse(&answer.body, References::Strict).unwrap();
+fn all(response: &TestResponse, name: &str) -> Vec<String> {
+    let leaves = parse(&response.body, References::Strict).unwrap();
     texts(&leaves, name).into_iter().map(str::to_owned).collect()
 }
 
@@ -18,8 +18,8 @@ fn all(answer: &Answer, name: &str) -> Vec<String> {
 async fn an_object_is_its_latest_version() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
-    let answer = list(&server, "").await;
-    let found = |name: &str| answer.element(name);
+    let response = list(&server, "").await;
+    let found = |name: &str| response.element(name);
     assert_eq!(found("Name").as_deref(), Some("vault"));
     assert_eq!(found("Key").as_deref(), Some("a"));
     assert_eq!(found("VersionId").as_deref(), Some("null"));
@@ -30,7 +30,7 @@ async fn an_object_is_its_latest_version() {
     assert_eq!(found("MaxKeys").as_deref(), Some("1000"));
     assert_eq!(found("NextKeyMarker"), None);
     assert!(found("ETag").is_some() && found("LastModified").is_some() && found("ID").is_some());
-    let head = server.ask("HEAD", "/vault/a?versionId=null").send().await;
+    let head = server.request("HEAD", "/vault/a?versionId=null").send().await;
     assert_eq!((head.status, head.header("x-amz-version-id")), (200, None));
 }
 
@@ -44,8 +44,8 @@ async fn pages_follow_each_other() {
         let (mut keys, mut prefixes, mut marker) = (Vec::new(), Vec::new(), String::new());
         loop {
             let query = format!("delimiter=%2F&encoding-type=url&max-keys={limit}{marker}");
-            let answer = list(&server, &query).await;
-            let found = answer
+            let response = list(&server, &query).await;
+            let found = response
                 .text()
                 .split("<CommonPrefixes>")
                 .skip(1)
@@ -53,14 +53,14 @@ async fn pages_follow_each_other() {
                     rest.split("<Prefix>").nth(1).unwrap().split("</").next().unwrap().to_owned()
                 })
                 .collect::<Vec<_>>();
-            let page = all(&answer, "Key");
+            let page = all(&response, "Key");
             assert!(page.len() + found.len() <= limit, "{query}");
             keys.extend(page);
             prefixes.extend(found);
-            let Some(key) = answer.element("NextKeyMarker") else { break };
-            assert_eq!(answer.element("IsTruncated").as_deref(), Some("true"));
+            let Some(key) = response.element("NextKeyMarker") else { break };
+            assert_eq!(response.element("IsTruncated").as_deref(), Some("true"));
             marker = format!("&key-marker={}", key.replace('/', "%2F"));
-            match answer.element("NextVersionIdMarker") {
+            match response.element("NextVersionIdMarker") {
                 Some(version) => marker += &format!("&version-id-marker={version}"),
                 None => assert!(key.ends_with('/'), "{key} is a prefix"),
             }
@@ -84,8 +84,8 @@ async fn markers_and_forms_are_checked() {
         "encoding-type=base64",
         "max-keys=-1",
     ] {
-        let answer = server.ask("GET", &format!("/vault?versions&{query}")).send().await;
-        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{query}");
+        let response = server.request("GET", &format!("/vault?versions&{query}")).send().await;
+        assert_eq!(response.error(), (400, "InvalidArgument".to_owned()), "{query}");
     }
 }
 
@@ -104,11 +104,11 @@ async fn mc_removes_all_versions_below_a_prefix() {
         ("HEAD", "/vault/d/".to_owned(), 404),
         ("GET", format!("/vault/?{stat}"), 200),
     ] {
-        let answer = server.ask(method, &path).send().await;
-        assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
+        let response = server.request(method, &path).send().await;
+        assert_eq!(response.status, status, "{method} {path}: {}", response.text());
     }
     let query = "delimiter=&encoding-type=url&max-keys=1000&prefix=d%2F&versions=";
-    let listed = server.ask("GET", &format!("/vault/?{query}")).send().await;
+    let listed = server.request("GET", &format!("/vault/?{query}")).send().await;
     assert_eq!((listed.status, all(&listed, "Key")), (200, vec!["d/a".into(), "d/b/c".into()]));
     assert_eq!(all(&listed, "VersionId"), ["null", "null"]);
     let namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
@@ -117,9 +117,10 @@ async fn mc_removes_all_versions_below_a_prefix() {
         .map(|key| format!("<Object><Key>{key}</Key><VersionId>null</VersionId></Object>"))
         .collect();
     let body = format!("<Delete xmlns=\"{namespace}\"><Quiet>false</Quiet>{objects}</Delete>");
-    let ask = server.ask("POST", "/vault/?delete=").body(body.as_bytes());
-    let answer = ask.header("x-amz-checksum-sha256", &sha256_base64(body.as_bytes())).send().await;
-    assert_eq!(all(&answer, "Key"), ["d/a", "d/b/c"], "{}", answer.text());
+    let request = server.request("POST", "/vault/?delete=").body(body.as_bytes());
+    let response =
+        request.header("x-amz-checksum-sha256", &sha256_base64(body.as_bytes())).send().await;
+    assert_eq!(all(&response, "Key"), ["d/a", "d/b/c"], "{}", response.text());
     assert_eq!(all(&list(&server, "").await, "Key"), ["e"]);
 }
 
@@ -138,17 +139,17 @@ async fn versions_are_removed_by_name() {
         .collect();
     let remove = |objects: &str| {
         let body = format!("<Delete>{objects}</Delete>");
-        let ask = server.ask("POST", "/vault?delete").body(body.as_bytes());
-        ask.header("x-amz-checksum-sha256", &sha256_base64(body.as_bytes())).send()
+        let request = server.request("POST", "/vault?delete").body(body.as_bytes());
+        request.header("x-amz-checksum-sha256", &sha256_base64(body.as_bytes())).send()
     };
-    let answer = remove(&objects).await;
-    assert_eq!(answer.text().matches("<Deleted>").count(), 2, "{}", answer.text());
-    assert_eq!(all(&answer, "VersionId"), ["null", "null"]);
+    let response = remove(&objects).await;
+    assert_eq!(response.text().matches("<Deleted>").count(), 2, "{}", response.text());
+    assert_eq!(all(&response, "VersionId"), ["null", "null"]);
     assert_eq!(all(&list(&server, "").await, "Key"), ["c"]);
-    let answer = remove("<Object><Key>c</Key><VersionId>other</VersionId></Object>").await;
-    assert_eq!(answer.text().matches("<Error>").count(), 1, "{}", answer.text());
+    let response = remove("<Object><Key>c</Key><VersionId>other</VersionId></Object>").await;
+    assert_eq!(response.text().matches("<Error>").count(), 1, "{}", response.text());
     assert!(server.has("/vault/c").await);
-    let answer = server.ask("DELETE", "/vault/c?versionId=null").send().await;
-    assert_eq!(answer.status, 204);
-    assert_eq!(server.ask("DELETE", "/vault").send().await.status, 204);
+    let response = server.request("DELETE", "/vault/c?versionId=null").send().await;
+    assert_eq!(response.status, 204);
+    assert_eq!(server.request("DELETE", "/vault").send().await.status, 204);
 }

@@ -19,8 +19,8 @@ fn open(folder: &Path, bytes: u64) -> FragmentCache {
     FragmentCache::open(folder, ByteCount::new(bytes), clock()).unwrap()
 }
 
-async fn keep(cache: &FragmentCache, write: u128, stored: &[u8]) {
-    cache.keep(&blob(write), Bytes::copy_from_slice(stored));
+async fn insert(cache: &FragmentCache, write: u128, stored: &[u8]) {
+    cache.insert(&blob(write), Bytes::copy_from_slice(stored));
     // All permits are back once no write is running.
     let writes = u32::try_from(CACHE_WRITES).unwrap();
     drop(cache.0.writes.acquire_many(writes).await.unwrap());
@@ -35,7 +35,7 @@ async fn what_was_kept_is_there_in_part_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 1000);
     assert_eq!(cache.get(&blob(1), 0..4).await, None);
-    keep(&cache, 1, b"0123456789").await;
+    insert(&cache, 1, b"0123456789").await;
     assert_eq!(cache.get(&blob(1), 2..5).await.unwrap(), "234");
     assert_eq!(cache.counts(), CacheCounts { hits: 1, misses: 1, bytes: 10 });
     drop(cache);
@@ -54,14 +54,14 @@ async fn those_unused_for_longest_make_room_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 100);
     for write in 0..4 {
-        keep(&cache, write, &[7; 25]).await;
+        insert(&cache, write, &[7; 25]).await;
     }
     assert!(cache.get(&blob(0), 0..1).await.is_some());
-    keep(&cache, 4, &[7; 25]).await;
+    insert(&cache, 4, &[7; 25]).await;
     assert!(cache.has(&blob(0)) && !cache.has(&blob(1)) && cache.has(&blob(4)));
     assert_eq!((cache.counts().bytes, files(folder.path())), (100, 5));
     // An entry larger than its share is not cached.
-    keep(&cache, 5, &[7; 99]).await;
+    insert(&cache, 5, &[7; 99]).await;
     assert!(!cache.has(&blob(5)) && cache.has(&blob(2)));
     assert!(cache.get(&blob(2), 0..1).await.is_some());
     drop(cache);
@@ -85,17 +85,17 @@ async fn a_folder_is_one_programs() {
 async fn a_disk_that_fails_is_left_alone_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 1000);
-    keep(&cache, 1, &[7; 10]).await;
+    insert(&cache, 1, &[7; 10]).await;
     // A folder blocks the path of the next fragment.
     let taken = folder.path().join(file_name(&blob(2)).unwrap());
     std::fs::create_dir_all(taken.join("in it")).unwrap();
-    keep(&cache, 2, &[7; 10]).await;
+    insert(&cache, 2, &[7; 10]).await;
     assert_eq!(cache.get(&blob(1), 0..1).await, None, "it is off");
-    keep(&cache, 3, &[7; 10]).await;
+    insert(&cache, 3, &[7; 10]).await;
     assert_eq!(cache.counts().bytes, 10);
-    tokio::time::advance(CACHE_REST).await;
+    tokio::time::advance(CACHE_COOLDOWN).await;
     assert!(cache.get(&blob(1), 0..1).await.is_some());
-    keep(&cache, 3, &[7; 10]).await;
+    insert(&cache, 3, &[7; 10]).await;
     assert_eq!(cache.counts().bytes, 20);
 }
 
@@ -104,9 +104,9 @@ async fn what_is_dropped_or_was_taken_away_is_no_more_there() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 1000);
     for write in 1..4 {
-        keep(&cache, write, &[7; 10]).await;
+        insert(&cache, write, &[7; 10]).await;
     }
-    cache.drop_one(&blob(1)).await;
+    cache.evict(&blob(1)).await;
     assert_eq!(files(folder.path()), 3);
     std::fs::remove_file(folder.path().join(file_name(&blob(2)).unwrap())).unwrap();
     assert_eq!(cache.get(&blob(2), 0..1).await, None);

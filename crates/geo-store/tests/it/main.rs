@@ -11,20 +11,20 @@
     reason = "tests of servers look until they are there, and how long is the caller's wish"
 )]
 
-mod begun;
-mod cached;
+mod abandoned_writes;
+mod cache;
 mod conformance;
-mod given_up;
 mod history;
-mod noted;
-mod older;
+mod init;
+mod notes;
+mod older_copies;
 mod real;
 // The servers that tests of stores start.
+mod notifications;
 #[allow(dead_code, reason = "some are for those alone")]
 #[path = "../../../sites/tests/it/servers.rs"]
 mod servers;
 mod shelf;
-mod sites_fail;
+mod site_failures;
 mod stripes;
-mod told;
 mod wan;

@@ -122,7 +122,7 @@ impl Shelf {
 
     /// Makes all tables hold notifications of decisions, or releases them. Returns the maximum
     /// number held.
-    pub(crate) fn hold_tellings(&self, hold: bool) -> usize {
+    pub(crate) fn hold_notifications(&self, hold: bool) -> usize {
         self.tables.hold.send_replace(hold);
         self.tables.held_most.load(Ordering::Relaxed)
     }

@@ -17,14 +17,14 @@ pub(super) struct Round {
     /// The last ballot of its own, and the version.
     pub(super) own: Option<(Version, Ballot)>,
     /// Whether the first read of the nearest row can be skipped.
-    pub(super) looked: bool,
+    pub(super) skip_first_read: bool,
     answers: BTreeMap<SiteIndex, Option<(Verdict, Row)>>,
 }
 
 impl Round {
     /// Creates the state before the first request.
-    pub(super) fn new(looked: bool) -> Self {
-        Self { looked, ..Self::default() }
+    pub(super) fn new(skip_first_read: bool) -> Self {
+        Self { skip_first_read, ..Self::default() }
     }
 
     /// Number of sites that answered, or will not.
@@ -76,7 +76,12 @@ impl Proposer {
     }
 
     /// Handles a site's answer, whichever request it belongs to.
-    pub(super) fn hear(&mut self, site: SiteIndex, call: u32, answer: Option<(Verdict, Row)>) {
+    pub(super) fn handle_answer(
+        &mut self,
+        site: SiteIndex,
+        call: u32,
+        answer: Option<(Verdict, Row)>,
+    ) {
         if let Some((_, row)) = &answer {
             self.known.merge(&row.known);
             if row.silent {

@@ -9,5 +9,5 @@
 
 mod models;
 mod properties;
-mod restoring;
+mod restore;
 mod simulation;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use fulgurite_geo::limits::VOTING_SITES_MAX;
 use fulgurite_geo::{
-    Accepted, Ballot, Change, Choice, Command, Decided, Epoch, Error, Instance, Judgement, Known,
-    Quorums, Request, Row, Sizes, Standing, Value, Verdict, Version, WriteId, choose, judge, step,
+    Accepted, Ballot, Change, Choice, Command, Decided, Epoch, Error, Instance, Judgement,
+    KnownVersions, QuorumRule, Quorums, Request, Row, SiteState, Value, Verdict, Version, WriteId,
+    choose, judge, step,
 };
 use fulgurite_units::UnixTime;
 use proptest::collection::{btree_map, vec};
@@ -13,7 +14,7 @@ use proptest::prelude::*;
 
 /// Number of versions in a test.
 const VERSIONS: u64 = 6;
-const STANDING: Standing = Standing { epoch: Epoch(1), rebuilding: false };
+const STANDING: SiteState = SiteState { epoch: Epoch(1), rebuilding: false };
 
 /// Returns the value decided for a version, the same for all.
 fn decided_value(version: u64) -> Value {
@@ -36,10 +37,10 @@ fn some_ballot() -> impl Strategy<Value = Ballot> {
 
 /// Generates the known versions of an object whose first versions are gone: each of those may be
 /// marked as gone, and none of the others is.
-fn known_of(gone: u64) -> impl Strategy<Value = Known> {
+fn known_of(gone: u64) -> impl Strategy<Value = KnownVersions> {
     let versions = btree_map(1..=VERSIONS, (any::<bool>(), any::<bool>()), 0..6);
     versions.prop_map(move |versions| {
-        let mut known = Known::default();
+        let mut known = KnownVersions::default();
         for (version, (durable, marked)) in versions {
             let value = decided_value(version);
             known.learn(Version(version), &Decided { value, durable });
@@ -51,12 +52,12 @@ fn known_of(gone: u64) -> impl Strategy<Value = Known> {
     })
 }
 
-fn some_known() -> impl Strategy<Value = Known> {
+fn some_known() -> impl Strategy<Value = KnownVersions> {
     (0..=VERSIONS).prop_flat_map(known_of)
 }
 
 /// Generates what three nodes know of one object.
-fn three_of_one() -> impl Strategy<Value = [Known; 3]> {
+fn three_of_one() -> impl Strategy<Value = [KnownVersions; 3]> {
     (0..=VERSIONS).prop_flat_map(|gone| [known_of(gone), known_of(gone), known_of(gone)])
 }
 
@@ -97,15 +98,15 @@ fn some_command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn merged(one: &Known, other: &Known) -> Known {
+fn merged(one: &KnownVersions, other: &KnownVersions) -> KnownVersions {
     let mut merged = one.clone();
     merged.merge(other);
     merged
 }
 
 /// Whether both hold the same decisions, gone marks included.
-fn is_same(one: &Known, other: &Known) -> bool {
-    let kind = |known: &Known| -> Vec<bool> {
+fn is_same(one: &KnownVersions, other: &KnownVersions) -> bool {
+    let kind = |known: &KnownVersions| -> Vec<bool> {
         known.decided.values().map(|decided| decided.value.is_gone()).collect()
     };
     one == other && kind(one) == kind(other)
@@ -121,7 +122,7 @@ fn meet(sites: usize, promise: usize, fast: usize) -> bool {
 #[test]
 fn sizes_meet_as_they_must_and_others_are_refused() {
     for sites in 3..=VOTING_SITES_MAX {
-        for sizes in [Sizes::Majority, Sizes::Balanced, Sizes::Flexible] {
+        for sizes in [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible] {
             let quorums = Quorums::new(sites, sizes).unwrap();
             assert!(quorums.promise() + quorums.classic() > sites);
             assert!(quorums.promise() + 2 * quorums.fast() > 2 * sites);
@@ -139,7 +140,7 @@ fn sizes_meet_as_they_must_and_others_are_refused() {
         }
     }
     for sites in [0, 1, 2, VOTING_SITES_MAX + 1] {
-        assert_eq!(Quorums::new(sites, Sizes::Majority), Err(Error::Sites { sites }));
+        assert_eq!(Quorums::new(sites, QuorumRule::Majority), Err(Error::Sites { sites }));
     }
 }
 
@@ -157,7 +158,7 @@ fn the_inequality_of_fast_rounds_says_that_sets_meet() {
 #[test]
 fn two_values_are_never_choosable() {
     for sites in 3..=VOTING_SITES_MAX {
-        for sizes in [Sizes::Majority, Sizes::Balanced, Sizes::Flexible] {
+        for sizes in [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible] {
             let quorums = Quorums::new(sites, sizes).unwrap();
             for seen in quorums.promise()..=sites {
                 assert!(2 * quorums.choosable(seen) > seen, "{sites} {sizes:?} {seen}");
@@ -172,7 +173,7 @@ proptest! {
         row in some_row(), known in some_known(), command in some_command(),
         epoch in 0_u32..3, rebuilding in any::<bool>(),
     ) {
-        let standing = Standing { rebuilding, ..STANDING };
+        let standing = SiteState { rebuilding, ..STANDING };
         let request = Request { epoch: Epoch(epoch), known, command };
         let once = step(Some(&row), &request, standing);
         let twice = step(Some(&once.row), &request, standing);
@@ -240,7 +241,7 @@ proptest! {
         sites in 3_usize..8, questions in vec((0_u8..6, 0_u8..8, 0_u8..3), 0..40),
         order in Just((0..8).collect::<Vec<usize>>()).prop_shuffle(),
     ) {
-        let quorums = Quorums::new(sites, Sizes::Majority).unwrap();
+        let quorums = Quorums::new(sites, QuorumRule::Majority).unwrap();
         let rows = history(quorums, &questions);
         let order: Vec<usize> = order.into_iter().filter(|site| *site < sites).collect();
         let mut certain = None;
@@ -298,7 +299,7 @@ fn history(quorums: Quorums, questions: &[(u8, u8, u8)]) -> Vec<Row> {
             }
         };
         let prepares = matches!(command, Command::Prepare { .. });
-        let request = Request { epoch: Epoch(1), known: Known::default(), command };
+        let request = Request { epoch: Epoch(1), known: KnownVersions::default(), command };
         let stepped = step(Some(&rows[site]), &request, STANDING);
         rows[site] = stepped.row.clone();
         if prepares && stepped.verdict == Verdict::Ok {

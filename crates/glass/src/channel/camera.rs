@@ -14,18 +14,18 @@ use super::light::spot_area;
 use super::noise::Noise;
 use super::write::WrittenSector;
 use crate::numeric::Plane;
-use crate::numeric::{LANES, to_u16, vectorized};
+use crate::numeric::{LANES, dispatch_simd, to_u16};
 
 /// Taps of the interpolation on each side of the middle.
-const BESIDE: usize = 2;
+const HALF_TAPS: usize = 2;
 
 /// Taps of the interpolation.
-const TAPS: usize = 2 * BESIDE + 1;
+const TAPS: usize = 2 * HALF_TAPS + 1;
 
 /// Number of rows kept: a power of two above the taps.
-const KEPT: usize = 8;
+const RING_ROWS: usize = 8;
 
-const _: () = assert!(KEPT.is_power_of_two() && KEPT > TAPS);
+const _: () = assert!(RING_ROWS.is_power_of_two() && RING_ROWS > TAPS);
 
 /// Full scale divided by the mean pixel value.
 const HEADROOM: f64 = 2.5;
@@ -45,7 +45,7 @@ pub(super) struct Camera {
 pub(super) struct Exposure {
     states: Vec<State>,
     /// Share of a layer's own light that is not scattered.
-    pub(super) keep: f32,
+    pub(super) unscattered: f32,
     /// Electrons per unit of intensity.
     electrons: f32,
     /// Variance of the read noise.
@@ -53,7 +53,7 @@ pub(super) struct Exposure {
     /// Pixel value per electron.
     gain: f32,
     /// Maximum pixel value.
-    most: f32,
+    max: f32,
 }
 
 impl Exposure {
@@ -73,22 +73,22 @@ impl Exposure {
         #[expect(clippy::cast_precision_loss, reason = "at most 4")]
         let mean = states.iter().map(mean).sum::<f64>() / states.len() as f64;
         let camera = &channel.camera;
-        let most = f64::from((1u32 << camera.bits) - 1);
+        let max = f64::from((1u32 << camera.bits) - 1);
         #[expect(clippy::cast_possible_truncation, reason = "single precision")]
-        let [keep, electrons, read, gain, most] = [
+        let [unscattered, electrons, read, gain, max] = [
             1.0 - channel.optics.halo,
             camera.electrons / mean,
             camera.read_electrons * camera.read_electrons,
-            most / (HEADROOM * camera.electrons),
-            most,
+            max / (HEADROOM * camera.electrons),
+            max,
         ]
         .map(|value| value as f32);
-        Self { states, keep, electrons, read, gain, most }
+        Self { states, unscattered, electrons, read, gain, max }
     }
 }
 
 /// Rows of intensities of one state, with a border of two pixels.
-struct Rows([Vec<f32>; KEPT]);
+struct RowRing([Vec<f32>; RING_ROWS]);
 
 impl Camera {
     pub(super) fn new(channel: &Channel, rows: usize, columns: usize, drive: &Seed) -> Self {
@@ -114,30 +114,34 @@ impl Camera {
         let (rows, columns) = (self.rows, self.columns);
         let mut noise = Noise::new(&read.child(b"camera"));
         let count = exposure.states.len();
-        let mut kept: Vec<Rows> = (0..count)
-            .map(|_| Rows(std::array::from_fn(|_| vec![0.0; columns + 2 * BESIDE])))
+        let mut ring: Vec<RowRing> = (0..count)
+            .map(|_| RowRing(std::array::from_fn(|_| vec![0.0; columns + 2 * HALF_TAPS])))
             .collect();
-        let shifts: Vec<[[f32; TAPS]; 2]> =
-            exposure.states.iter().map(|state| state.shift.map(|by| lagrange(-by))).collect();
+        let shifts: Vec<[[f32; TAPS]; 2]> = exposure
+            .states
+            .iter()
+            .map(|state| state.shift.map(|offset| lagrange(-offset)))
+            .collect();
         let mut pixels = vec![0; count * rows * columns];
         let mut field = [0; 3].map(|_| vec![0.0; columns]);
-        let mut line = vec![0.0; columns + 2 * BESIDE];
+        let mut line = vec![0.0; columns + 2 * HALF_TAPS];
         let mut normals = vec![0.0; columns.next_multiple_of(2 * LANES)];
-        for row in 0..rows + BESIDE {
+        for row in 0..rows + HALF_TAPS {
             if row < rows {
                 let [real, imaginary, bright] = &mut field;
-                vectorized(
+                dispatch_simd(
                     #[inline(always)]
                     || light(row, [real, imaginary, bright]),
                 );
-                for (state, kept) in exposure.states.iter().zip(&mut kept) {
-                    intensity(state, &field, &mut kept.0[row % KEPT]);
+                for (state, ring) in exposure.states.iter().zip(&mut ring) {
+                    intensity(state, &field, &mut ring.0[row % RING_ROWS]);
                 }
             }
-            let Some(row) = row.checked_sub(BESIDE) else { continue };
-            for (index, (kept, shift)) in kept.iter().zip(&shifts).enumerate() {
-                let inside = |k: usize| (row + k).saturating_sub(BESIDE).min(rows - 1) % KEPT;
-                let five: [&[f32]; TAPS] = std::array::from_fn(|k| &kept.0[inside(k)][..]);
+            let Some(row) = row.checked_sub(HALF_TAPS) else { continue };
+            for (index, (ring, shift)) in ring.iter().zip(&shifts).enumerate() {
+                let inside =
+                    |k: usize| (row + k).saturating_sub(HALF_TAPS).min(rows - 1) % RING_ROWS;
+                let five: [&[f32]; TAPS] = std::array::from_fn(|k| &ring.0[inside(k)][..]);
                 noise.normals(&mut normals);
                 let out = &mut pixels[(index * rows + row) * columns..][..columns];
                 let sensitivity = self.pixels.row(row);
@@ -158,19 +162,19 @@ fn intensity(state: &State, field: &[Vec<f32>; 3], out: &mut [f32]) {
     let [c0, c1, c2, c3] = state.weights;
     let [real, imaginary, bright] = field;
     let columns = real.len();
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || {
             let light = real.iter().zip(imaginary).zip(bright);
-            for (out, ((re, im), bright)) in out[BESIDE..].iter_mut().zip(light) {
+            for (out, ((re, im), bright)) in out[HALF_TAPS..].iter_mut().zip(light) {
                 let cos = (1.0 - re * re - im * im).max(0.0).sqrt();
                 *out = (c0 + c1 * re + c2 * im + c3 * cos) * bright;
             }
         },
     );
-    for k in 0..BESIDE {
-        out[k] = out[BESIDE];
-        out[columns + BESIDE + k] = out[columns + BESIDE - 1];
+    for k in 0..HALF_TAPS {
+        out[k] = out[HALF_TAPS];
+        out[columns + HALF_TAPS + k] = out[columns + HALF_TAPS - 1];
     }
 }
 
@@ -184,8 +188,8 @@ fn expose(
     line: &mut [f32],
     out: &mut [u16],
 ) {
-    let Exposure { electrons, read, gain, most, .. } = *exposure;
-    vectorized(
+    let Exposure { electrons, read, gain, max, .. } = *exposure;
+    dispatch_simd(
         #[inline(always)]
         || {
             let [a, b, c, d, e] = rows.map(|row| &row[..line.len()]);
@@ -210,7 +214,7 @@ fn expose(
                 let z = normals[i];
                 let skew = mean / (6.0 * variance).max(1e-6);
                 let counted = mean + variance.sqrt() * z + skew * (z * z - 1.0);
-                out[i] = to_u16((counted * gain).max(0.0).min(most));
+                out[i] = to_u16((counted * gain).max(0.0).min(max));
             }
         },
     );
@@ -220,7 +224,7 @@ fn expose(
 fn lagrange(t: f32) -> [f32; TAPS] {
     let nodes = [-2.0f32, -1.0, 0.0, 1.0, 2.0];
     nodes.map(|own| {
-        let others = nodes.iter().filter(|node| (**node - own).abs() > 0.5);
-        others.map(|node| (t - node) / (own - node)).product()
+        let other_nodes = nodes.iter().filter(|node| (**node - own).abs() > 0.5);
+        other_nodes.map(|node| (t - node) / (own - node)).product()
     })
 }

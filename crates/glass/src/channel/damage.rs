@@ -38,10 +38,14 @@ impl WriteFaults {
         for (region, share) in &self.dips {
             #[expect(clippy::cast_possible_truncation, reason = "single precision")]
             let share = share.clamp(0.0, 1.0) as f32;
-            disc(shape, [region.row, region.column], region.radius, |i| retardance[i] *= share);
+            for_each_in_disc(shape, [region.row, region.column], region.radius, |i| {
+                retardance[i] *= share
+            });
         }
         for region in &self.particulates {
-            disc(shape, [region.row, region.column], region.radius, |i| retardance[i] = 0.0);
+            for_each_in_disc(shape, [region.row, region.column], region.radius, |i| {
+                retardance[i] = 0.0
+            });
         }
         if self.lost_layer {
             retardance.fill(0.0);
@@ -78,7 +82,7 @@ pub struct Dust {
 /// Orientation of a platter in a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Placement {
+pub enum Orientation {
     /// Correct.
     #[default]
     Right,
@@ -101,11 +105,16 @@ pub struct ReadFaults {
     /// Dead columns of the camera.
     pub dead_columns: Vec<u16>,
     /// Orientation of the platter.
-    pub placement: Placement,
+    pub placement: Orientation,
 }
 
-/// Calls `each` with the index of every voxel in a disc.
-pub(super) fn disc(shape: SectorShape, at: [f64; 2], radius: f64, mut each: impl FnMut(usize)) {
+/// Calls `visit` with the index of every voxel in a disc.
+pub(super) fn for_each_in_disc(
+    shape: SectorShape,
+    at: [f64; 2],
+    radius: f64,
+    mut visit: impl FnMut(usize),
+) {
     let range = |middle: f64, len: usize| {
         #[expect(
             clippy::cast_possible_truncation,
@@ -120,7 +129,7 @@ pub(super) fn disc(shape: SectorShape, at: [f64; 2], radius: f64, mut each: impl
             #[expect(clippy::cast_precision_loss, reason = "thousands")]
             let (y, x) = (row as f64 - at[0], column as f64 - at[1]);
             if y * y + x * x < radius * radius {
-                each(row * shape.columns() + column);
+                visit(row * shape.columns() + column);
             }
         }
     }

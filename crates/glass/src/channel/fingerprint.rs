@@ -15,7 +15,7 @@ use crate::numeric::round;
 pub(super) const STATES: usize = 4;
 
 /// Deviations are clipped at this many sigma.
-const CUT: f32 = 2.0;
+const CLIP_SIGMAS: f32 = 2.0;
 
 /// Optics of one read of a sector.
 #[derive(Clone, Debug)]
@@ -42,10 +42,10 @@ const FOCUS: usize = 4;
 const SHIFT: usize = 2;
 const WARP: usize = 8;
 /// Swing, axis, gain, two shifts.
-const OF_STATE: usize = 5;
-const COUNT: usize = FOCUS + SHIFT + WARP + STATES * OF_STATE;
+const PER_STATE: usize = 5;
+const COUNT: usize = FOCUS + SHIFT + WARP + STATES * PER_STATE;
 
-fn drawn(seed: &Seed) -> [f32; COUNT] {
+fn draw_normals(seed: &Seed) -> [f32; COUNT] {
     let mut values = [0.0; COUNT];
     Noise::new(&seed.child(b"optics")).normals(&mut values);
     values
@@ -58,9 +58,10 @@ impl Optics {
         let rest = (1.0 - shares.drive - shares.platter).max(0.0);
         #[expect(clippy::cast_possible_truncation, reason = "single precision")]
         let roots = [shares.drive, shares.platter, rest].map(|share| share.sqrt() as f32);
-        let parts = [drive, platter, read].map(drawn);
-        let mut values = (0..COUNT)
-            .map(|i| (0..3).map(|k| roots[k] * parts[k][i]).sum::<f32>().clamp(-CUT, CUT));
+        let parts = [drive, platter, read].map(draw_normals);
+        let mut values = (0..COUNT).map(|i| {
+            (0..3).map(|k| roots[k] * parts[k][i]).sum::<f32>().clamp(-CLIP_SIGMAS, CLIP_SIGMAS)
+        });
         let mut take = |sigma: f64| {
             #[expect(clippy::cast_possible_truncation, reason = "single precision")]
             let sigma = sigma as f32;

@@ -15,7 +15,7 @@
 use fulgurite_units::Seed;
 
 use super::camera::{Camera, Exposure};
-use super::damage::{Placement, ReadFaults};
+use super::damage::{Orientation, ReadFaults};
 use super::fingerprint::Optics;
 use super::light::{Neighbor, slow_light};
 use super::smooth::smooth;
@@ -122,9 +122,9 @@ impl ReadHead {
             plane.values.fill(0.0);
         }
         splat(channel, &optics, faults.defocus_um, sector, &mut self.own);
-        turn(&mut self.own, faults.placement);
+        orient(&mut self.own, faults.placement);
         let mut slow = slow_light(channel, sector, neighbors, &seeds.track);
-        turn(&mut slow, faults.placement);
+        orient(&mut slow, faults.placement);
         let surface = Surface::draw(channel, self.shape, &seeds.track, faults);
         let exposure = Exposure::new(channel, sector, &optics);
         let mut magnify =
@@ -138,11 +138,11 @@ impl ReadHead {
                 magnify.row(&slow[1], row, imaginary);
                 magnify.row(&self.illumination, row, bright);
                 surface.shade(row, bright);
-                let keep = exposure.keep;
+                let unscattered = exposure.unscattered;
                 for (sum, plane) in [(real, &self.own[0]), (imaginary, &self.own[1])] {
                     let own = &plane.row(row + BORDER)[BORDER..];
                     for (sum, own) in sum.iter_mut().zip(own) {
-                        *sum += keep * own;
+                        *sum += unscattered * own;
                     }
                 }
             },
@@ -171,14 +171,14 @@ fn illumination(channel: &Channel, shape: SectorShape, drive: &Seed) -> Plane {
 /// Transforms light by the platter's orientation: a rotation by 180 degrees mirrors rows and
 /// columns and leaves azimuths unchanged; upside down, rows are mirrored and azimuths change their
 /// sign.
-fn turn([real, imaginary]: &mut [Plane; 2], placement: Placement) {
+fn orient([real, imaginary]: &mut [Plane; 2], placement: Orientation) {
     match placement {
-        Placement::Right => {}
-        Placement::HalfTurn => {
+        Orientation::Right => {}
+        Orientation::HalfTurn => {
             real.values.reverse();
             imaginary.values.reverse();
         }
-        Placement::UpsideDown => {
+        Orientation::UpsideDown => {
             for plane in [&mut *real, &mut *imaginary] {
                 let columns = plane.columns;
                 plane.values.reverse();

@@ -9,10 +9,10 @@ use fulgurite_units::Seed;
 
 use super::noise::Noise;
 use super::smooth::smooth;
-use super::write::{Meant, WrittenSector};
+use super::write::{IdealVoxels, WrittenSector};
 use super::{Channel, SectorShape};
 use crate::numeric::sincos_turns;
-use crate::numeric::{HALVING_VARIANCE, Plane, blur, halve};
+use crate::numeric::{DOWNSAMPLING_VARIANCE, Plane, blur, downsample};
 
 /// Radius of the halo in pitches.
 const HALO_PITCHES: f64 = 2.5;
@@ -43,7 +43,7 @@ pub(super) fn slow_light(
     let halo = (channel.optics.halo * area) as f32;
     if halo > 0.0 {
         for (sum, own) in slow.iter_mut().zip(&sector.field) {
-            sum.add(halo, &blur(&halve(own), halved(HALO_PITCHES)));
+            sum.add(halo, &blur(&downsample(own), half_resolution_sigma(HALO_PITCHES)));
         }
     }
     let table = Table::new(channel);
@@ -61,16 +61,16 @@ pub(super) fn slow_light(
         #[expect(clippy::cast_possible_truncation, reason = "single precision")]
         let strength = (channel.optics.crosstalk * area) as f32;
         for (sum, light) in slow.iter_mut().zip(&light) {
-            sum.add(strength, &blur(&halve(light), halved(sigma)));
+            sum.add(strength, &blur(&downsample(light), half_resolution_sigma(sigma)));
         }
     }
     slow
 }
 
 /// Returns the blur that remains to be done at half resolution for a total blur of `sigma` pitches.
-fn halved(sigma: f64) -> f32 {
+fn half_resolution_sigma(sigma: f64) -> f32 {
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
-    let sigma = (0.5 * (sigma * sigma - HALVING_VARIANCE).max(0.0).sqrt()) as f32;
+    let sigma = (0.5 * (sigma * sigma - DOWNSAMPLING_VARIANCE).max(0.0).sqrt()) as f32;
     sigma
 }
 
@@ -103,13 +103,15 @@ struct Table {
 
 impl Table {
     fn new(channel: &Channel) -> Self {
-        let (turns, rest) = (channel.turns(), channel.medium.rest());
-        let voxel = |(twice, level): &(f32, f32)| {
-            let (amplitude, _) = sincos_turns(turns * (level.max(0.0) - rest));
-            let (sin, cos) = sincos_turns(*twice);
+        let (retardance_waves, reference_level) =
+            (channel.retardance_waves(), channel.medium.reference_level());
+        let voxel = |(double_azimuth, level): &(f32, f32)| {
+            let (amplitude, _) =
+                sincos_turns(retardance_waves * (level.max(0.0) - reference_level));
+            let (sin, cos) = sincos_turns(*double_azimuth);
             (amplitude * cos, amplitude * sin)
         };
-        let (real, imaginary) = Meant::new(channel).table().iter().map(voxel).unzip();
+        let (real, imaginary) = IdealVoxels::new(channel).table().iter().map(voxel).unzip();
         Self { real, imaginary }
     }
 
@@ -123,7 +125,7 @@ impl Table {
             let mut left = here[0];
             let sums = real.row_mut(row).iter_mut().zip(imaginary.row_mut(row));
             for ((re, im), (own, up)) in sums.zip(here.iter().zip(above)) {
-                let at = Meant::index(*own, left, *up);
+                let at = IdealVoxels::index(*own, left, *up);
                 *re += self.real[at];
                 *im += self.imaginary[at];
                 left = *own;

@@ -42,7 +42,7 @@ impl Medium {
 
     /// Returns what is subtracted from each voxel, relative to the largest. Phase contrast sees
     /// differences: its reference light is the mean of all voxels.
-    pub(super) const fn rest(self) -> f32 {
+    pub(super) const fn reference_level(self) -> f32 {
         match self {
             Self::Birefringent => 0.0,
             Self::Phase => 0.5,

@@ -29,7 +29,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use damage::{Disc, Dust, Placement, ReadFaults, Scratch, WriteFaults};
+pub use damage::{Disc, Dust, Orientation, ReadFaults, Scratch, WriteFaults};
 pub use image::{ReadHead, ReadSeeds, SectorImages};
 pub use light::Neighbor;
 pub use medium::{Medium, MediumFigures};

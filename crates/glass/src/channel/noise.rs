@@ -6,7 +6,7 @@
 
 use fulgurite_units::Seed;
 
-use crate::numeric::{LANES, ln, sincos_turns, vectorized};
+use crate::numeric::{LANES, dispatch_simd, ln, sincos_turns};
 
 /// Numbers generated at once.
 const BLOCK: usize = 2 * LANES;
@@ -34,7 +34,7 @@ impl Noise {
 
     /// Fills the buffer with numbers uniform in (0, 1].
     pub(super) fn uniforms(&mut self, out: &mut [f32]) {
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || {
                 for block in out.chunks_mut(LANES) {
@@ -47,7 +47,7 @@ impl Noise {
 
     /// Fills the buffer with normal numbers of mean 0 and variance 1, clipped at 5.77.
     pub(super) fn normals(&mut self, out: &mut [f32]) {
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || {
                 for block in out.chunks_mut(BLOCK) {

@@ -257,7 +257,7 @@ impl Channel {
     pub fn validate(&self) -> Result<(), GlassError> {
         let Self { voxels: v, optics: o, polarization: p, stage: s, defects: d, camera: c, .. } =
             self;
-        for (field, value, least, most) in [
+        for (field, value, min, max) in [
             ("voxels.pitch_um", v.pitch_um, 0.1, 10.0),
             ("voxels.layer_um", v.layer_um, 0.5, 100.0),
             ("voxels.radius_um", v.radius_um, 0.0, 5.0),
@@ -299,8 +299,8 @@ impl Channel {
             ("shares.drive", self.shares.drive, 0.0, 1.0),
             ("shares.platter", self.shares.platter, 0.0, 1.0 - self.shares.drive),
         ] {
-            if !(least..=most).contains(&value) {
-                return Err(refuse(field, &value.to_string(), &format!("{least} to {most}")));
+            if !(min..=max).contains(&value) {
+                return Err(refuse(field, &value.to_string(), &format!("{min} to {max}")));
             }
         }
         Ok(())
@@ -324,10 +324,11 @@ impl Channel {
     }
 
     /// Returns the retardance of a voxel in waves.
-    pub(super) fn turns(&self) -> f32 {
+    pub(super) fn retardance_waves(&self) -> f32 {
         #[expect(clippy::cast_possible_truncation, reason = "single precision")]
-        let turns = (self.voxels.retardance_nm * 1e-3 / self.optics.wavelength_um) as f32;
-        turns
+        let retardance_waves =
+            (self.voxels.retardance_nm * 1e-3 / self.optics.wavelength_um) as f32;
+        retardance_waves
     }
 }
 

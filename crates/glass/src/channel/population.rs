@@ -23,19 +23,19 @@ pub struct Population {
     channel: Channel,
     shape: SectorShape,
     sectors: Seed,
-    drives: Kinds,
-    platters: Kinds,
+    drives: SeedPool,
+    platters: SeedPool,
 }
 
 /// A population of drives or of platters.
 #[derive(Debug)]
-struct Kinds {
+struct SeedPool {
     root: Seed,
     /// Size of the population; `None` for a separate one per sector.
     count: Option<u64>,
 }
 
-impl Kinds {
+impl SeedPool {
     /// Returns the seed of the drive or platter of a sector.
     fn pick(&self, sector: &Seed, number: u64, label: &[u8]) -> Seed {
         let own = self.count.map_or(number, |count| sector.child(label).stream().below(count));
@@ -59,8 +59,8 @@ impl Population {
             channel,
             shape,
             sectors: Seed::new(seed).child(b"lab sectors"),
-            drives: Kinds { root: root.child(b"lab drives"), count: drives },
-            platters: Kinds { root: root.child(b"lab platters"), count: platters },
+            drives: SeedPool { root: root.child(b"lab drives"), count: drives },
+            platters: SeedPool { root: root.child(b"lab platters"), count: platters },
         }
     }
 
@@ -100,8 +100,8 @@ impl Population {
 #[must_use]
 pub fn random_symbols(channel: &Channel, shape: SectorShape, seed: &Seed) -> Vec<u8> {
     let mut stream = seed.stream();
-    let most = u64::from(channel.medium.symbols());
+    let symbol_count = u64::from(channel.medium.symbols());
     #[expect(clippy::cast_possible_truncation, reason = "below 8")]
-    let draw = |_| stream.below(most) as u8;
+    let draw = |_| stream.below(symbol_count) as u8;
     (0..shape.voxels()).map(draw).collect()
 }

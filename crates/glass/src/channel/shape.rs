@@ -45,12 +45,12 @@ impl SectorShape {
             value: voxels.to_string(),
             allowed: format!("1 to {}", usize::from(SECTOR_SIDE_MAX).pow(2)),
         };
-        let most = usize::from(SECTOR_SIDE_MAX);
-        if voxels == 0 || voxels > most * most {
+        let side_max = usize::from(SECTOR_SIDE_MAX);
+        if voxels == 0 || voxels > side_max * side_max {
             return Err(refuse());
         }
         let columns = (voxels.isqrt().next_multiple_of(4)).max(usize::from(SECTOR_SIDE_MIN));
-        let columns = columns.min(most);
+        let columns = columns.min(side_max);
         let rows = voxels.div_ceil(columns).next_multiple_of(4);
         let rows = rows.max(usize::from(SECTOR_SIDE_MIN));
         match (u16::try_from(rows), u16::try_from(columns)) {
@@ -78,7 +78,7 @@ impl SectorShape {
     }
 
     /// Draws a random position, in rows and columns.
-    pub(super) fn place(self, stream: &mut RandomStream) -> [f64; 2] {
+    pub(super) fn random_position(self, stream: &mut RandomStream) -> [f64; 2] {
         [f64::from(self.rows) * stream.unit(), f64::from(self.columns) * stream.unit()]
     }
 }

@@ -7,13 +7,13 @@ use super::Channel;
 use super::fingerprint::{Optics, nearest};
 use super::write::WrittenSector;
 use crate::numeric::Plane;
-use crate::numeric::{COUNTING, LANES, exp_negative, vectorized};
+use crate::numeric::{LANE_INDICES, LANES, dispatch_simd, exp_negative};
 
 /// Rows above and below the center of a spot.
-const ROWS_BESIDE: usize = 6;
+const SPOT_HALF_ROWS: usize = 6;
 
 /// Rows per spot.
-const SPOT_ROWS: usize = 2 * ROWS_BESIDE + 1;
+const SPOT_ROWS: usize = 2 * SPOT_HALF_ROWS + 1;
 
 /// Pixels left of the center of a spot; there is one more to the right.
 const PIXELS_LEFT: usize = LANES / 2 - 1;
@@ -22,9 +22,9 @@ const PIXELS_LEFT: usize = LANES / 2 - 1;
 pub(super) const BORDER: usize = 12;
 
 /// Maximum distance of spot centers outside the image.
-const OUTSIDE: isize = (BORDER - LANES / 2) as isize;
+const OUTSIDE_MAX: isize = (BORDER - LANES / 2) as isize;
 
-const _: () = assert!(BORDER > ROWS_BESIDE + 4 && BORDER > LANES / 2);
+const _: () = assert!(BORDER > SPOT_HALF_ROWS + 4 && BORDER > LANES / 2);
 
 /// Width and brightness of spots, by the distance from focus.
 struct Focus {
@@ -49,7 +49,7 @@ pub(super) fn splat(
     let focus = Focus { sharp: sharp as f32, cone: cone as f32 };
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
     let defocus = defocus_um as f32;
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || {
             for row in 0..sector.shape.rows() {
@@ -104,20 +104,20 @@ fn spot([y, x]: [f32; 2], rate: f32, [real, imaginary]: [f32; 2], planes: &mut [
     let last_column = (columns - 2 * BORDER).cast_signed() - 1;
     let (row, _) = nearest(y);
     let (column, _) = nearest(x);
-    let row = row.clamp(-OUTSIDE, last_row + OUTSIDE);
-    let column = column.clamp(-OUTSIDE, last_column + OUTSIDE);
+    let row = row.clamp(-OUTSIDE_MAX, last_row + OUTSIDE_MAX);
+    let column = column.clamp(-OUTSIDE_MAX, last_column + OUTSIDE_MAX);
     #[expect(clippy::cast_precision_loss, reason = "thousands of pixels")]
     let (fy, fx) = (y - row as f32, x - column as f32);
     #[expect(clippy::cast_precision_loss, reason = "at most 7")]
-    let (above, left_of) = (ROWS_BESIDE as f32 + fy, PIXELS_LEFT as f32 + fx);
+    let (above, left_of) = (SPOT_HALF_ROWS as f32 + fy, PIXELS_LEFT as f32 + fx);
     let mut down = [0.0f32; LANES];
     let mut right = [0.0f32; LANES];
     for lane in 0..LANES {
-        let (a, b) = (COUNTING[lane] - above, COUNTING[lane] - left_of);
+        let (a, b) = (LANE_INDICES[lane] - above, LANE_INDICES[lane] - left_of);
         down[lane] = exp_negative(rate * a * a);
         right[lane] = exp_negative(rate * b * b);
     }
-    let top = (row + BORDER.cast_signed()).cast_unsigned() - ROWS_BESIDE;
+    let top = (row + BORDER.cast_signed()).cast_unsigned() - SPOT_HALF_ROWS;
     let left = (column + BORDER.cast_signed()).cast_unsigned() - PIXELS_LEFT;
     let [first, second] = planes;
     for (k, weight) in down[..SPOT_ROWS].iter().enumerate() {

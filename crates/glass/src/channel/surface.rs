@@ -5,10 +5,10 @@ use fulgurite_units::Seed;
 use super::damage::{Disc, Dust, ReadFaults, Scratch, poisson};
 use super::write::DEFECT_VOXELS;
 use super::{Channel, SectorShape};
-use crate::numeric::{COUNTING, LANES, exp_negative, vectorized};
+use crate::numeric::{LANE_INDICES, LANES, dispatch_simd, exp_negative};
 
 /// Cutoff in sigma: beyond it, defects absorb less than a thousandth of their maximum.
-const REACH: f32 = 4.0;
+const CUTOFF_SIGMAS: f32 = 4.0;
 
 /// Defects of the surface, in pixels.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Surface {
         let dust = poisson(channel.defects.dust * area, &mut stream);
         let mut spots: Vec<Spot> = Vec::new();
         for _ in 0..dust {
-            let [row, column] = shape.place(&mut stream);
+            let [row, column] = shape.random_position(&mut stream);
             let region = Disc { row, column, radius: 1.5 + 5.0 * stream.unit() };
             spots.push(Spot::new(&Dust { region, depth: 0.3 + 0.6 * stream.unit() }, pitch));
         }
@@ -58,7 +58,7 @@ impl Surface {
         let mut lines: Vec<Line> = Vec::new();
         for _ in 0..scratches {
             let angle_deg = 180.0 * stream.unit();
-            let [row, column] = shape.place(&mut stream);
+            let [row, column] = shape.random_position(&mut stream);
             let depth = 0.3 + 0.5 * stream.unit();
             lines.push(Line::new(&Scratch { row, column, angle_deg, width: 1.2, depth }, pitch));
         }
@@ -73,7 +73,7 @@ impl Surface {
         let y = row as f32;
         for spot in &self.spots {
             let dy = (y - spot.row) / spot.radius;
-            if dy.abs() < REACH {
+            if dy.abs() < CUTOFF_SIGMAS {
                 spot.shade(dy, bright);
             }
         }
@@ -101,7 +101,8 @@ impl Spot {
             clippy::cast_sign_loss,
             reason = "float casts saturate, which is what is meant"
         )]
-        let [from, until] = [-REACH, REACH].map(|by| (self.column + by * self.radius) as usize);
+        let [from, until] = [-CUTOFF_SIGMAS, CUTOFF_SIGMAS]
+            .map(|sigmas| (self.column + sigmas * self.radius) as usize);
         let until = until.min(bright.len());
         let from = from.min(until);
         shade(&mut bright[from..until], from, self.depth, |x| {
@@ -125,18 +126,19 @@ impl Line {
 
 /// Multiplies pixels from column `from` on by 1 - depth exp(-distance^2 / 2).
 fn shade(bright: &mut [f32], from: usize, depth: f32, square: impl Fn(f32) -> f32) {
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || {
             for (at, block) in bright.chunks_mut(LANES).enumerate() {
                 #[expect(clippy::cast_precision_loss, reason = "thousands of pixels")]
                 let first = (from + at * LANES) as f32;
-                let mut kept = [0.0; LANES];
+                let mut transmission = [0.0; LANES];
                 for lane in 0..LANES {
-                    kept[lane] = 1.0 - depth * exp_negative(0.5 * square(first + COUNTING[lane]));
+                    transmission[lane] =
+                        1.0 - depth * exp_negative(0.5 * square(first + LANE_INDICES[lane]));
                 }
-                for (value, kept) in block.iter_mut().zip(kept) {
-                    *value *= kept;
+                for (value, transmission) in block.iter_mut().zip(transmission) {
+                    *value *= transmission;
                 }
             }
         },

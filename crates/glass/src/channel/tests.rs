@@ -16,8 +16,8 @@ fn shape(side: u16) -> SectorShape {
 
 fn symbols(channel: &Channel, shape: SectorShape, seed: u64) -> Vec<u8> {
     let mut stream = Seed::new(seed).stream();
-    let most = u64::from(channel.medium.symbols());
-    (0..shape.voxels()).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+    let symbol_count = u64::from(channel.medium.symbols());
+    (0..shape.voxels()).map(|_| u8::try_from(stream.below(symbol_count)).unwrap()).collect()
 }
 
 /// Returns a channel without noise, errors or defects.

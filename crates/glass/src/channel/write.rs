@@ -20,7 +20,7 @@ use super::smooth::smooth;
 use super::{Channel, Medium, SectorShape, WriteFaults};
 use crate::GlassError;
 use crate::numeric::Plane;
-use crate::numeric::{sincos_turns, vectorized};
+use crate::numeric::{dispatch_simd, sincos_turns};
 
 /// Length scale of the laser's energy drift, in pitches.
 const DRIFT_PITCHES: f32 = 40.0;
@@ -61,7 +61,7 @@ impl WrittenSector {
 
 /// Returns the noise-free voxel of a symbol, given the one before it on the line and the one above
 /// it: twice the azimuth in turns, and the retardance relative to its nominal value.
-pub(super) fn meant(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) {
+pub(super) fn ideal_voxel(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) {
     let v = &channel.voxels;
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
     let [pull, line, change] =
@@ -73,8 +73,8 @@ pub(super) fn meant(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) 
             // 2 (left - phi) is a multiple of the symbol step.
             let [(sin1, cos1), (sin2, cos2)] =
                 [left, up].map(|other| sincos_turns((other - own) / count));
-            let twice = own / count + pull * (sin1 + line * sin2) / std::f32::consts::TAU;
-            (twice, 1.0 + change * (cos1 + line * cos2))
+            let double_azimuth = own / count + pull * (sin1 + line * sin2) / std::f32::consts::TAU;
+            (double_azimuth, 1.0 + change * (cos1 + line * cos2))
         }
         Medium::Phase => {
             let [own, left, up] = [own, left, up].map(|symbol| symbol / (count - 1.0));
@@ -83,17 +83,17 @@ pub(super) fn meant(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) 
     }
 }
 
-/// Table of [`meant`] for all triples of symbols.
-pub(super) struct Meant(Vec<(f32, f32)>);
+/// Table of [`ideal_voxel`] for all triples of symbols.
+pub(super) struct IdealVoxels(Vec<(f32, f32)>);
 
-impl Meant {
+impl IdealVoxels {
     pub(super) fn new(channel: &Channel) -> Self {
         let symbols = channel.medium.symbols();
         let mut table = vec![(0.0, 0.0); 512];
         for own in 0..symbols {
             for left in 0..symbols {
                 for up in 0..symbols {
-                    table[Self::index(own, left, up)] = meant(channel, own, left, up);
+                    table[Self::index(own, left, up)] = ideal_voxel(channel, own, left, up);
                 }
             }
         }
@@ -132,24 +132,25 @@ pub(super) fn write(
     noise.normals(&mut azimuth);
     let drift = smooth(rows, columns, DRIFT_PITCHES, &mut noise);
     pull(channel, shape, symbols, &drift, &mut azimuth, &mut retardance);
-    lose(channel, shape, &mut retardance, &mut noise, seed);
+    drop_missing_voxels(channel, shape, &mut retardance, &mut noise, seed);
     faults.apply(shape, &mut retardance);
     let mut field = [Plane::new(rows, columns), Plane::new(rows, columns)];
-    let turns = channel.turns();
-    let rest = channel.medium.rest();
+    let retardance_waves = channel.retardance_waves();
+    let reference_level = channel.medium.reference_level();
     let [real, imaginary] = &mut field;
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || {
             for i in 0..retardance.len() {
-                let (amplitude, _) = sincos_turns(turns * (retardance[i] - rest));
+                let (amplitude, _) =
+                    sincos_turns(retardance_waves * (retardance[i] - reference_level));
                 let (sin, cos) = sincos_turns(azimuth[i]);
                 real.values[i] = amplitude * cos;
                 imaginary.values[i] = amplitude * sin;
             }
         },
     );
-    let offsets = displace(channel, shape, &mut noise);
+    let offsets = draw_offsets(channel, shape, &mut noise);
     Ok(WrittenSector { shape, field, offsets, symbols: symbols.to_vec() })
 }
 
@@ -160,11 +161,13 @@ fn check(channel: &Channel, shape: SectorShape, symbols: &[u8]) -> Result<(), Gl
         let allowed = format!("{} for {} x {}", shape.voxels(), shape.rows(), shape.columns());
         return refuse("symbols", format!("{} of them", symbols.len()), allowed);
     }
-    let most = channel.medium.symbols();
-    match symbols.iter().position(|symbol| *symbol >= most) {
-        Some(at) => {
-            refuse("symbols", format!("{} at voxel {at}", symbols[at]), format!("below {most}"))
-        }
+    let symbol_count = channel.medium.symbols();
+    match symbols.iter().position(|symbol| *symbol >= symbol_count) {
+        Some(at) => refuse(
+            "symbols",
+            format!("{} at voxel {at}", symbols[at]),
+            format!("below {symbol_count}"),
+        ),
         None => Ok(()),
     }
 }
@@ -179,7 +182,7 @@ fn pull(
     azimuth: &mut [f32],
     retardance: &mut [f32],
 ) {
-    let meant = Meant::new(channel);
+    let ideal_voxel = IdealVoxels::new(channel);
     let v = &channel.voxels;
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
     let [drifts, spread, jitter] =
@@ -194,8 +197,9 @@ fn pull(
         let mut left = here[0];
         for column in 0..columns {
             let own = here[column];
-            let (twice, level) = meant.table()[Meant::index(own, left, above[column])];
-            azimuth[column] = twice + jitter * azimuth[column];
+            let (double_azimuth, level) =
+                ideal_voxel.table()[IdealVoxels::index(own, left, above[column])];
+            azimuth[column] = double_azimuth + jitter * azimuth[column];
             let spread = 1.0 + spread * retardance[column];
             retardance[column] = (level * (1.0 + drifts * drift[column]) * spread).max(0.0);
             left = own;
@@ -204,7 +208,7 @@ fn pull(
 }
 
 /// Removes voxels that did not form: single ones and clusters.
-fn lose(
+fn drop_missing_voxels(
     channel: &Channel,
     shape: SectorShape,
     retardance: &mut [f32],
@@ -222,14 +226,14 @@ fn lose(
     #[expect(clippy::cast_precision_loss, reason = "at most millions")]
     let mean = channel.defects.voids * shape.voxels() as f64 / DEFECT_VOXELS;
     for _ in 0..super::damage::poisson(mean, &mut stream) {
-        let at = shape.place(&mut stream);
+        let at = shape.random_position(&mut stream);
         let radius = 1.0 + 3.0 * stream.unit();
-        super::damage::disc(shape, at, radius, |i| retardance[i] = 0.0);
+        super::damage::for_each_in_disc(shape, at, radius, |i| retardance[i] = 0.0);
     }
 }
 
 /// Draws the displacement of each voxel from its nominal position.
-fn displace(channel: &Channel, shape: SectorShape, noise: &mut Noise) -> [Plane; 2] {
+fn draw_offsets(channel: &Channel, shape: SectorShape, noise: &mut Noise) -> [Plane; 2] {
     let mut offsets = [0, 1].map(|_| Plane::new(shape.rows(), shape.columns()));
     let mut lines = vec![0.0; shape.rows()];
     for plane in &mut offsets {
@@ -237,16 +241,16 @@ fn displace(channel: &Channel, shape: SectorShape, noise: &mut Noise) -> [Plane;
     }
     noise.normals(&mut lines);
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
-    let [each, line] =
+    let [voxel, line] =
         [channel.voxels.position, channel.voxels.line_position].map(|value| value as f32);
     let [along, across] = &mut offsets;
     for (row, moved) in lines.iter().enumerate() {
         for value in along.row_mut(row) {
-            *value = each * *value + line * moved;
+            *value = voxel * *value + line * moved;
         }
     }
     for value in &mut across.values {
-        *value *= each;
+        *value *= voxel;
     }
     offsets
 }

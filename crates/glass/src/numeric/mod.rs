@@ -10,10 +10,10 @@ use fulgurite_codes::Isa;
 
 mod plane;
 
-pub use plane::{HALVING_VARIANCE, Magnifier, Plane, blur, halve};
+pub use plane::{DOWNSAMPLING_VARIANCE, Magnifier, Plane, blur, downsample};
 
 /// The numbers 0, 1, ...
-pub const COUNTING: [f32; LANES] =
+pub const LANE_INDICES: [f32; LANES] =
     [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
 
 /// Lanes that an inner loop processes at once: one vector of AVX-512, two of AVX2, four of SSE2.
@@ -23,7 +23,7 @@ pub const LANES: usize = 16;
 ///
 /// Functions that it calls must be `#[inline(always)]`: only inlined code is compiled for them.
 #[inline]
-pub fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
+pub fn dispatch_simd<R>(kernel: impl FnOnce() -> R) -> R {
     if Isa::current() == Isa::Scalar { kernel() } else { pulp::Arch::new().dispatch(kernel) }
 }
 
@@ -65,7 +65,7 @@ pub fn sincos_turns(turns: f32) -> (f32, f32) {
 
 /// Converts a small whole number to two's complement: the low bits of its sum with [`ROUND`].
 #[inline(always)]
-const fn whole_bits(rounded: f32) -> u32 {
+const fn integer_bits(rounded: f32) -> u32 {
     rounded.to_bits().wrapping_sub(ROUND.to_bits())
 }
 
@@ -74,7 +74,7 @@ const fn whole_bits(rounded: f32) -> u32 {
 #[must_use]
 pub const fn to_u16(x: f32) -> u16 {
     #[expect(clippy::cast_possible_truncation, reason = "16 bits are meant")]
-    let bits = whole_bits(x + ROUND) as u16;
+    let bits = integer_bits(x + ROUND) as u16;
     bits
 }
 
@@ -91,7 +91,7 @@ pub fn exp_negative(x: f32) -> f32 {
     let p = p * f + 1.0 / 6.0;
     let p = p * f + 0.5;
     let p = (p * f + 1.0) * f + 1.0;
-    p * f32::from_bits(whole_bits(rounded).wrapping_add(127) << 23)
+    p * f32::from_bits(integer_bits(rounded).wrapping_add(127) << 23)
 }
 
 /// Returns the natural logarithm of a positive normal number; absolute error below 3e-7 near 1.

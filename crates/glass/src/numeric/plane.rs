@@ -1,6 +1,6 @@
 //! Planes of numbers: blurs, downsampling by two, and magnification from voxels to pixels.
 
-use super::{LANES, vectorized};
+use super::{LANES, dispatch_simd};
 
 /// A plane of `rows` x `columns` numbers, row by row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ impl Plane {
     /// When they differ in size.
     pub fn add(&mut self, factor: f32, other: &Self) {
         assert_eq!(self.values.len(), other.values.len(), "planes are of one size");
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || {
                 for (sum, value) in self.values.iter_mut().zip(&other.values) {
@@ -72,7 +72,7 @@ fn taps(sigma: f32) -> Vec<f32> {
 #[must_use]
 pub fn blur(plane: &Plane, sigma: f32) -> Plane {
     let taps = taps(sigma);
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || blur_columns(&blur_rows(plane, &taps), &taps),
     )
@@ -159,14 +159,14 @@ fn position(pixel: usize, per_pitch: usize) -> (isize, f32) {
 /// Downsamples a plane by two. The taps 1, 3, 3, 1 prevent aliasing: symbols are white noise, and
 /// with the mean of two, their grain would be 10 to 20 % of the slow light.
 #[must_use]
-pub fn halve(plane: &Plane) -> Plane {
+pub fn downsample(plane: &Plane) -> Plane {
     let (rows, columns) = (plane.rows, plane.columns);
     let mut out = Plane::new(rows / 2, columns / 2);
     let mut line = vec![0.0; columns + 2];
     for row in 0..out.rows {
         let four: [&[f32]; 4] =
             std::array::from_fn(|k| plane.row(mirror((2 * row + k).cast_signed() - 1, rows)));
-        vectorized(
+        dispatch_simd(
             #[inline(always)]
             || {
                 let [a, b, c, d] = four.map(|row| &row[..columns]);
@@ -187,10 +187,10 @@ pub fn halve(plane: &Plane) -> Plane {
     out
 }
 
-/// Blur, as a variance in square voxels, that [`halve`] and the magnification by [`Magnifier`] add
-/// by themselves: its taps 3/4, and linear interpolation between samples two voxels apart another
-/// 3/4.
-pub const HALVING_VARIANCE: f64 = 1.5;
+/// Blur, as a variance in square voxels, that [`downsample`] and the magnification by [`Magnifier`]
+/// add by themselves: its taps 3/4, and linear interpolation between samples two voxels apart
+/// another 3/4.
+pub const DOWNSAMPLING_VARIANCE: f64 = 1.5;
 
 /// Magnifies a plane at half the voxels' resolution to rows of pixels, linearly.
 #[derive(Debug)]
@@ -212,7 +212,7 @@ impl Magnifier {
     /// Computes row `row` of the magnified plane.
     #[inline(always)]
     pub fn row(&mut self, plane: &Plane, row: usize, out: &mut [f32]) {
-        let (above, weight) = self.between(row);
+        let (above, weight) = self.source_row(row);
         let last = plane.rows.cast_signed() - 1;
         let [above, below] =
             [above, above + 1].map(|row| plane.row(row.clamp(0, last).cast_unsigned()));
@@ -220,28 +220,28 @@ impl Magnifier {
         for ((value, a), b) in self.line[1..=columns].iter_mut().zip(above).zip(below) {
             *value = a + weight * (b - a);
         }
-        self.across(out);
+        self.interpolate_row(out);
     }
 
     /// Returns the row of the plane at or before a row of pixels, -1 being its border, and the
     /// distance beyond it.
     #[inline(always)]
     #[must_use]
-    pub fn between(&self, row: usize) -> (isize, f32) {
+    pub fn source_row(&self, row: usize) -> (isize, f32) {
         position(row, 2 * self.per_pitch)
     }
 
     /// Magnifies a row of the plane to the pixels' resolution.
     #[inline(always)]
-    pub fn stretched(&mut self, row: &[f32], out: &mut [f32]) {
+    pub fn magnify_row(&mut self, row: &[f32], out: &mut [f32]) {
         let columns = row.len();
         self.line[1..=columns].copy_from_slice(row);
-        self.across(out);
+        self.interpolate_row(out);
     }
 
     /// Interpolates from samples to pixels.
     #[inline(always)]
-    fn across(&mut self, out: &mut [f32]) {
+    fn interpolate_row(&mut self, out: &mut [f32]) {
         let Self { per_pitch, line, voxels } = self;
         let columns = line.len() - 2;
         line[0] = line[1];

@@ -32,8 +32,8 @@ fn a_wrong_sector_with_a_right_checksum_is_found() {
             sector[SECTOR - 32..].copy_from_slice(&checksum);
             let report = verify(&file);
             assert_eq!(report.failed_sectors, 0);
-            let place = TrackIndex::new(u32::try_from(track).unwrap());
-            assert!(report.mismatched.contains(&place), "track {track}, layer {layer}");
+            let physical_track = TrackIndex::new(u32::try_from(track).unwrap());
+            assert!(report.mismatched.contains(&physical_track), "track {track}, layer {layer}");
             assert!(!report.is_readable());
         }
     }

@@ -131,7 +131,7 @@ fn each_level_repairs_what_the_one_below_cannot() {
     let reader = open(&file).unwrap();
     let mut buffer = TrackBuffer::new();
     let track = InformationTrack::new(4);
-    let place = reader.map().physical(track).get();
+    let physical_track = reader.map().physical(track).get();
     for (failed, level) in [
         (0, None),
         (3, Some(CodeLevel::Track)),
@@ -139,7 +139,7 @@ fn each_level_repairs_what_the_one_below_cannot() {
         (11, Some(CodeLevel::Group)),
     ] {
         let mut faults = At::default();
-        fail(&mut faults, place, failed);
+        fail(&mut faults, physical_track, failed);
         let report = reader.read_track(track, &faults, &mut buffer).unwrap();
         assert_eq!((report.failed, report.repaired_by), (failed, level));
         assert_eq!(report.margin, 3 - i32::from(failed));

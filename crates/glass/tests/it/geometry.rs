@@ -88,10 +88,10 @@ fn silica_addresses_its_ends() {
     assert_eq!((last.layer, last.byte), (LayerIndex::new(199), 102_399));
     let map = geometry.map(120_000);
     assert_eq!((map.groups(), map.tracks()), (400, 2 + 400 * 306));
-    let place = map.physical(last.track);
-    assert_eq!(place, TrackIndex::new(1 + 399 * 306 + 299));
+    let physical_track = map.physical(last.track);
+    assert_eq!(physical_track, TrackIndex::new(1 + 399 * 306 + 299));
     assert_eq!(map.physical_redundancy(399, 5), TrackIndex::new(400 * 306));
-    assert_eq!(map.offset(place), (1 + 399 * 306 + 299) * 216 * 102_528);
+    assert_eq!(map.offset(physical_track), (1 + 399 * 306 + 299) * 216 * 102_528);
     assert_eq!(map.role(TrackIndex::new(400 * 306 + 1)), Some(TrackRole::Header(1)));
     assert_eq!(map.role(TrackIndex::new(400 * 306 + 2)), None);
     // The last column of the set has the remainder of 200 layers.
@@ -175,7 +175,7 @@ fn with_payload(geometry: &Geometry, sector_payload_bytes: u32) -> Geometry {
 }
 
 /// Returns the smallest sector payload that is accepted.
-fn least_payload(geometry: &Geometry) -> u32 {
+fn smallest_payload(geometry: &Geometry) -> u32 {
     let is_valid = |payload: &u32| with_payload(geometry, *payload).validate().is_ok();
     (128..=64 << 10).step_by(128).find(is_valid).unwrap()
 }
@@ -199,17 +199,17 @@ fn a_geometry_without_room_for_its_header_is_refused() {
     assert!(matches!(error, GlassError::Geometry { .. }), "{error:?}");
     // The description of the format, which every header carries, still changes, so the limit is
     // computed.
-    let least = least_payload(&tiny());
-    let told = error.to_string();
+    let smallest = smallest_payload(&tiny());
+    let message = error.to_string();
     for words in [
         "geometry \"tiny\" is invalid: the header of a platter takes up to ",
         " sectors, and a track has 11: sector_payload_bytes is 1024 and has to be ",
-        &format!(" has to be {least} or more, or track_information_sectors and "),
+        &format!(" has to be {smallest} or more, or track_information_sectors and "),
     ] {
-        assert!(told.contains(words), "{told}");
+        assert!(message.contains(words), "{message}");
     }
     // The other remedy in the message works too, and one sector fewer does not.
-    let sectors = told.strip_suffix(" or more").and_then(|told| told.rsplit(' ').next());
+    let sectors = message.strip_suffix(" or more").and_then(|message| message.rsplit(' ').next());
     let sectors: u16 = sectors.unwrap().parse().unwrap();
     let with_sectors = |count: u16| Geometry {
         track_information_sectors: count - 3,
@@ -232,7 +232,7 @@ fn a_geometry_that_is_valid_has_room_for_every_header() {
                 set_span_sectors: 1,
                 ..tiny()
             };
-            write_longest(&with_payload(&geometry, least_payload(&geometry))).unwrap();
+            write_longest(&with_payload(&geometry, smallest_payload(&geometry))).unwrap();
         }
     }
 }

@@ -49,9 +49,9 @@ proptest! {
             let gone = places.iter().flatten().count();
             prop_assert_eq!(gone, away.min(redundancy));
             prop_assert!(places[..redundancy - gone].iter().all(Option::is_none));
-            let of_set = counts(&places, libraries);
-            prop_assert!(spread(&of_set) <= 1, "{:?}", of_set);
-            held.iter_mut().zip(&of_set).for_each(|(held, more)| *held += more);
+            let per_library = counts(&places, libraries);
+            prop_assert!(spread(&per_library) <= 1, "{:?}", per_library);
+            held.iter_mut().zip(&per_library).for_each(|(held, more)| *held += more);
             prop_assert!(spread(&held) <= 1, "{:?}", held);
         }
     }

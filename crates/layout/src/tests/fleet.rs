@@ -108,11 +108,11 @@ fn one_library_without_neighbors_fills_evenly() {
 
 #[test]
 fn how_full_small_deployments_become() {
-    let mut shown = String::new();
+    let mut report = String::new();
     for (libraries, racks) in [(1, 7), (1, 8), (1, 9), (1, 10), (2, 7)] {
         let mut fleet = Fleet::new(BlastModel::silica(), libraries, racks, 8);
         let (percent, widest) = fleet.fill(19);
-        shown += &format!("{libraries} x {racks} racks: {percent} %, zones differ by {widest}\n");
+        report += &format!("{libraries} x {racks} racks: {percent} %, zones differ by {widest}\n");
     }
     expect![[r#"
         1 x 7 racks: 50 %, zones differ by 8
@@ -121,7 +121,7 @@ fn how_full_small_deployments_become() {
         1 x 10 racks: 93 %, zones differ by 3
         2 x 7 racks: 96 %, zones differ by 2
     "#]]
-    .assert_eq(&shown);
+    .assert_eq(&report);
 }
 
 /// Returns a library with the drawn zone states.
@@ -215,7 +215,7 @@ fn the_audit_finds_what_is_wrong() {
         found(&[slot(0, 0), slot(0, 2), slot(1, 0)]),
         [Violation::Shared(here, cell(0), cell(2))]
     );
-    assert_eq!(found(&[slot(0, 0), slot(0, 3)]), [Violation::Crowded { from: here, to: there }]);
+    assert_eq!(found(&[slot(0, 0), slot(0, 3)]), [Violation::Unbalanced { from: here, to: there }]);
 }
 
 #[test]

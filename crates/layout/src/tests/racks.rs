@@ -180,7 +180,7 @@ fn the_fitted_failures_are_three_by_three() {
         assert_eq!(grid.zone(a).and_then(|zone| grid.cell(zone)), Some(a));
         for &b in cells.iter().filter(|&&b| b != a) {
             assert_eq!(share_zone(&fitted, a, b), share_zone(&square, a, b), "{a:?} {b:?}");
-            assert_eq!(share_zone(&fitted, a, b), reach.joins(a, b), "{a:?} {b:?}");
+            assert_eq!(share_zone(&fitted, a, b), reach.can_fail_together(a, b), "{a:?} {b:?}");
         }
     }
     let whole = |shape: &ZoneShape| (shape.racks(), shape.shelves());
@@ -240,8 +240,8 @@ fn impossible_models_are_refused() {
 pub(super) fn brute_force(model: &BlastModel, left: &[Cell]) -> usize {
     let Some((&first, rest)) = left.split_first() else { return 0 };
     let free: Vec<Cell> = rest.iter().copied().filter(|&c| !share_zone(model, first, c)).collect();
-    let with = 1 + brute_force(model, &free);
-    if free.len() == rest.len() { with } else { with.max(brute_force(model, rest)) }
+    let with_first = 1 + brute_force(model, &free);
+    if free.len() == rest.len() { with_first } else { with_first.max(brute_force(model, rest)) }
 }
 
 /// Generates small models with one or two shapes of up to six cells.

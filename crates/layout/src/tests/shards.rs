@@ -45,13 +45,13 @@ fn push(
             let old = before.get(position).unwrap_or(&empty);
             let new = after.get(position).unwrap_or(&empty);
             let taken = old.data_bytes + list_bytes(old.entry_bytes + body.entry_bytes);
-            let came = new.shards.len() > old.shards.len();
+            let is_new = new.shards.len() > old.shards.len();
             Share {
                 position,
                 takes_entry: taken <= geometry.platter_user_bytes(),
                 room: geometry.platter_user_bytes().saturating_sub(taken),
                 is_empty: old.data_bytes == 0,
-                length: came.then(|| new.data_bytes - old.data_bytes),
+                length: is_new.then(|| new.data_bytes - old.data_bytes),
             }
         })
         .collect();
@@ -75,9 +75,9 @@ fn check_split(shares: &[Share], left: u64, unsplit: u64, push: Push) -> Result<
             prop_assert_eq!(placed, left);
             let wanted = left.div_ceil(unsplit.max(TRACK)).min(able.len() as u64);
             let wanted = usize::try_from(wanted).unwrap();
-            let (chosen, others) = able.split_at(count);
+            let (chosen, rejected) = able.split_at(count);
             prop_assert!(chosen.iter().all(|share| share.length.is_some()), "the most room first");
-            prop_assert!(others.iter().all(|share| share.length.is_none()));
+            prop_assert!(rejected.iter().all(|share| share.length.is_none()));
             let fewer: u64 = able[..count - 1].iter().map(|share| share.room).sum();
             prop_assert!(count == wanted || count > wanted && fewer < left, "no more than needed");
             let (most, least) = (lengths.iter().max().unwrap(), lengths.iter().min().unwrap());
@@ -240,11 +240,11 @@ fn roomy() -> Geometry {
 #[track_caller]
 fn check(shard_size: u64, bodies: &[StagedBody<'_>], expect: Expect) {
     let mut planner = SetPlanner::new(&roomy(), ByteCount::new(shard_size));
-    let mut shown = String::new();
+    let mut report = String::new();
     for body in bodies {
         let push = planner.push(body).unwrap();
         if push != Push::Placed {
-            shown.push_str(&format!("{push:?}\n"));
+            report.push_str(&format!("{push:?}\n"));
         }
     }
     let plan = planner.finish();
@@ -258,9 +258,9 @@ fn check(shard_size: u64, bodies: &[StagedBody<'_>], expect: Expect) {
                 format!("{name}[{}+{}]", tracks(s.body_offset), tracks(s.length))
             })
             .collect();
-        shown.push_str(&format!("{position}: {}\n", shards.join(" ")));
+        report.push_str(&format!("{position}: {}\n", shards.join(" ")));
     }
-    expect.assert_eq(&shown);
+    expect.assert_eq(&report);
 }
 
 fn tracks(n: usize, tracks: u64) -> StagedBody<'static> {
@@ -305,8 +305,8 @@ fn a_large_body_is_read_by_several_drives() {
 
 #[test]
 fn parts_of_a_large_file_are_read_by_several_drives() {
-    let parts = |first: usize, count: usize, of: usize| {
-        let file_bytes = of as u64 * TRACK;
+    let parts = |first: usize, count: usize, total: usize| {
+        let file_bytes = total as u64 * TRACK;
         (first..first + count)
             .map(|n| StagedBody { file: object(99), file_bytes, ..tracks(n, 1) })
             .collect::<Vec<_>>()

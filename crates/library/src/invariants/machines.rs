@@ -7,7 +7,7 @@ use fulgurite_units::{ShuttleIndex, SlotIndex};
 use crate::controller::Library;
 use crate::errands::Findings;
 use crate::fleet::Trip;
-use crate::shuttles::storage_slot;
+use crate::shuttle_dispatch::storage_slot;
 use crate::state::{Place, Stage};
 use crate::{Action, Destination, DriveSlot, Movement, Source};
 
@@ -29,7 +29,10 @@ impl Library {
         for (index, drive) in self.drives.indexed() {
             let new = drive.bay(DriveSlot::Second).platter().map(|key| self.shelf.get(key).stage());
             let new = matches!(new, Some(Stage::Unverified { .. }));
-            assert!(!drive.insists() || new, "drive {index} insists on what it does not have");
+            assert!(
+                !drive.is_verify_only() || new,
+                "drive {index} insists on what it does not have"
+            );
         }
     }
 
@@ -120,8 +123,8 @@ impl Library {
         }
         if self.policy.movement == Movement::NoShuttles {
             for (index, drive) in self.drives.indexed().filter(|(_, drive)| !drive.is_broken()) {
-                let mut free = DriveSlot::BOTH.into_iter().filter(|slot| drive.admits(*slot));
-                let due = free.any(|slot| self.next_for(slot).is_some());
+                let mut free = DriveSlot::BOTH.into_iter().filter(|slot| drive.can_accept(*slot));
+                let due = free.any(|slot| self.next_platter_for(slot).is_some());
                 assert!(!due, "drive {index} is empty although a platter waits for it");
             }
             return;

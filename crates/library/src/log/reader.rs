@@ -33,7 +33,8 @@ impl<R: BufRead> LogReader<R> {
     pub fn new(mut source: R) -> Result<Self, LogError> {
         let mut buffer = Vec::new();
         let whole = read_line(&mut source, &mut buffer, 1)?;
-        let header = if whole { parse_header(&buffer)? } else { return Err(no_header(&buffer)) };
+        let header =
+            if whole { parse_header(&buffer)? } else { return Err(header_error(&buffer)) };
         Ok(Self { source, buffer, line: 1, header, latest: 0, ending: None })
     }
 
@@ -72,30 +73,36 @@ impl<R: BufRead> LogReader<R> {
             self.ending = Some(if empty { Ending::Open } else { Ending::Cut { line } });
             return Ok(None);
         }
-        let wrong = |problem: String| LogError::Line { line, problem };
-        let read: Line = serde_json::from_slice(&self.buffer).map_err(|e| wrong(problem(&e)))?;
+        let line_error = |problem: String| LogError::Line { line, problem };
+        let read: Line =
+            serde_json::from_slice(&self.buffer).map_err(|e| line_error(problem(&e)))?;
         if read.t < self.latest {
             let latest = self.latest;
-            return Err(wrong(format!("field t: {} is before {latest}, the line before", read.t)));
+            return Err(line_error(format!(
+                "field t: {} is before {latest}, the line before",
+                read.t
+            )));
         }
         if read.t >= NANOS_MAX {
-            return Err(wrong(format!("field t: {} is no time of a library", read.t)));
+            return Err(line_error(format!("field t: {} is no time of a library", read.t)));
         }
         self.latest = read.t;
-        let what = match (read.event, read.output, read.end) {
+        let record = match (read.event, read.output, read.end) {
             (Some(event), None, None) => Logged::Event(event),
             (None, Some(output), None) => Logged::Output(output),
             (None, None, Some(end)) => {
                 self.ending = Some(Ending::End(end));
-                return self.nothing_more();
+                return self.expect_end();
             }
-            _ => return Err(wrong("it needs exactly one of event, output and end".to_owned())),
+            _ => {
+                return Err(line_error("it needs exactly one of event, output and end".to_owned()));
+            }
         };
-        Ok(Some(Entry { line, at: Instant::from_nanos(read.t), what }))
+        Ok(Some(Entry { line, at: Instant::from_nanos(read.t), record }))
     }
 
     /// Checks that nothing follows the end.
-    fn nothing_more(&mut self) -> Result<Option<Entry>, LogError> {
+    fn expect_end(&mut self) -> Result<Option<Entry>, LogError> {
         let line = self.line + 1;
         let whole = read_line(&mut self.source, &mut self.buffer, line)?;
         if whole || !self.buffer.is_empty() {
@@ -110,16 +117,16 @@ impl<R: BufRead> LogReader<R> {
 fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>, line: u64) -> Result<bool, LogError> {
     let read = lines::read_line(source, buffer, LINE_BYTES_MAX);
     match read.map_err(|source| LogError::Read { line, source })? {
-        LineRead::Whole => Ok(true),
-        LineRead::Cut => Ok(false),
+        LineRead::Complete => Ok(true),
+        LineRead::Truncated => Ok(false),
         LineRead::TooLong => Err(LogError::LineTooLong { line, limit: LINE_BYTES_MAX }),
     }
 }
 
 fn parse_header(text: &[u8]) -> Result<Header, LogError> {
-    let any: AnyHeader = serde_json::from_slice(text).map_err(|_| no_header(text))?;
+    let any: AnyHeader = serde_json::from_slice(text).map_err(|_| header_error(text))?;
     if any.format != FORMAT {
-        return Err(no_header(text));
+        return Err(header_error(text));
     }
     if any.version != VERSION {
         let expected = format!("version {VERSION}");
@@ -128,7 +135,7 @@ fn parse_header(text: &[u8]) -> Result<Header, LogError> {
     serde_json::from_slice(text).map_err(|e| LogError::Line { line: 1, problem: problem(&e) })
 }
 
-fn no_header(text: &[u8]) -> LogError {
+fn header_error(text: &[u8]) -> LogError {
     let found: String = String::from_utf8_lossy(text).chars().take(SHOWN_CHARS_MAX).collect();
     LogError::Header { expected: format!("a {FORMAT}"), found: format!("{found:?}") }
 }
@@ -136,6 +143,6 @@ fn no_header(text: &[u8]) -> LogError {
 /// Formats a parser's error with the column only: the parser sees one line at a time.
 fn problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-    format!("{what}, column {}", error.column())
+    let record = text.rsplit_once(" at line ").map_or(text.as_str(), |(record, _)| record);
+    format!("{record}, column {}", error.column())
 }

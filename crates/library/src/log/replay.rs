@@ -57,11 +57,11 @@ pub struct Replayer<R> {
     reader: LogReader<R>,
     library: Library,
     /// Commands not answered yet.
-    under_way: BTreeMap<CommandId, Action>,
+    in_flight: BTreeMap<CommandId, Action>,
     /// The entry read ahead, after the outputs of the last step.
-    ahead: Option<Entry>,
+    lookahead: Option<Entry>,
     out: Outbox<Output>,
-    played: Replay,
+    summary: Replay,
 }
 
 /// Replays a whole log, or up to the first decision that differs.
@@ -71,7 +71,7 @@ pub struct Replayer<R> {
 pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
     let mut replayer = Replayer::new(source)?;
     while replayer.step()?.is_some() {}
-    Ok(replayer.played)
+    Ok(replayer.summary)
 }
 
 impl<R: BufRead> Replayer<R> {
@@ -83,7 +83,7 @@ impl<R: BufRead> Replayer<R> {
         let reader = LogReader::new(source)?;
         let library = Library::with_policy(reader.shape(), reader.policy().clone())
             .map_err(|source| LogError::Library { source })?;
-        let played = Replay {
+        let summary = Replay {
             events: 0,
             outputs: 0,
             outputs_lost: 0,
@@ -91,9 +91,9 @@ impl<R: BufRead> Replayer<R> {
             ending: None,
             divergence: None,
         };
-        let (under_way, out) = (BTreeMap::new(), Outbox::new());
-        let mut replayer = Self { reader, library, under_way, ahead: None, out, played };
-        replayer.ahead = replayer.next_entry()?;
+        let (in_flight, out) = (BTreeMap::new(), Outbox::new());
+        let mut replayer = Self { reader, library, in_flight, lookahead: None, out, summary };
+        replayer.lookahead = replayer.next_entry()?;
         Ok(replayer)
     }
 
@@ -103,19 +103,19 @@ impl<R: BufRead> Replayer<R> {
     }
 
     /// The result so far.
-    pub const fn played(&self) -> &Replay {
-        &self.played
+    pub const fn summary(&self) -> &Replay {
+        &self.summary
     }
 
     /// Returns the commands that are under way, in the order they were given.
-    pub fn under_way(&self) -> impl Iterator<Item = (CommandId, Action)> {
-        self.under_way.iter().map(|(id, action)| (*id, *action))
+    pub fn in_flight(&self) -> impl Iterator<Item = (CommandId, Action)> {
+        self.in_flight.iter().map(|(id, action)| (*id, *action))
     }
 
     /// Returns when the next event is, if there is one to replay.
     pub fn next_at(&self) -> Option<Instant> {
-        let ahead = self.ahead.as_ref().filter(|_| self.played.divergence.is_none());
-        ahead.map(|entry| entry.at)
+        let lookahead = self.lookahead.as_ref().filter(|_| self.summary.divergence.is_none());
+        lookahead.map(|entry| entry.at)
     }
 
     /// Replays the next event; `None` at the end, or after a decision that differs.
@@ -123,24 +123,24 @@ impl<R: BufRead> Replayer<R> {
     /// # Errors
     /// Names the first invalid line.
     pub fn step(&mut self) -> Result<Option<ReplayedStep>, LogError> {
-        if self.played.divergence.is_some() {
+        if self.summary.divergence.is_some() {
             return Ok(None);
         }
-        let Some(Entry { line, at, what }) = self.ahead.take() else { return Ok(None) };
-        let Logged::Event(event) = what else {
+        let Some(Entry { line, at, record }) = self.lookahead.take() else { return Ok(None) };
+        let Logged::Event(event) = record else {
             return Err(LogError::Line { line, problem: "an output before any event".to_owned() });
         };
-        self.refuse_impossible(line, &event)?;
-        self.answered(&event);
+        self.reject_impossible(line, &event)?;
+        self.remove_answered(&event);
         self.library.step(at, event, &mut self.out);
         let outputs: Vec<Output> = self.out.drain().collect();
         for output in &outputs {
             if let Output::Do(command) = output {
-                self.under_way.insert(command.id, command.action);
+                self.in_flight.insert(command.id, command.action);
             }
         }
-        self.played.events += 1;
-        self.played.until = at;
+        self.summary.events += 1;
+        self.summary.until = at;
         self.compare(at, &outputs)?;
         Ok(Some(ReplayedStep { line, at, event, outputs }))
     }
@@ -150,55 +150,56 @@ impl<R: BufRead> Replayer<R> {
         let mut decided = outputs.iter();
         loop {
             let entry = self.next_entry()?;
-            let Some(Entry { line, at: said, what: Logged::Output(expected) }) = entry else {
+            let Some(Entry { line, at: logged_at, record: Logged::Output(expected) }) = entry
+            else {
                 // The next event, or the end.
-                self.missing(decided.as_slice(), entry.as_ref());
-                self.ahead = entry;
+                self.check_missing(decided.as_slice(), entry.as_ref());
+                self.lookahead = entry;
                 return Ok(());
             };
-            if said != at {
+            if logged_at != at {
                 let problem = "field t: an output has the time of its event".to_owned();
                 return Err(LogError::Line { line, problem });
             }
             let found = decided.next();
             if found != Some(&expected) {
                 let (expected, found) = (Some(expected), found.cloned());
-                self.played.divergence = Some(Divergence { line, expected, found });
+                self.summary.divergence = Some(Divergence { line, expected, found });
                 return Ok(());
             }
-            self.played.outputs += 1;
+            self.summary.outputs += 1;
         }
     }
 
     /// Handles decisions that the log does not have after the outputs of an event.
-    fn missing(&mut self, more: &[Output], next: Option<&Entry>) {
+    fn check_missing(&mut self, more: &[Output], next: Option<&Entry>) {
         let Some(first) = more.first() else { return };
-        if matches!(self.played.ending, Some(Ending::Open | Ending::Cut { .. })) {
-            self.played.outputs_lost = more.len() as u64;
+        if matches!(self.summary.ending, Some(Ending::Open | Ending::Cut { .. })) {
+            self.summary.outputs_lost = more.len() as u64;
             return;
         }
         let line = next.map_or_else(|| self.reader.line(), |entry| entry.line);
         let found = Some(first.clone());
-        self.played.divergence = Some(Divergence { line, expected: None, found });
+        self.summary.divergence = Some(Divergence { line, expected: None, found });
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
         let entry = self.reader.next_entry()?;
-        self.played.ending = self.reader.ending();
+        self.summary.ending = self.reader.ending();
         Ok(entry)
     }
 
     /// Removes commands that are no longer under way: an answer ends its command, a broken machine
     /// its work.
-    fn answered(&mut self, event: &Event) {
+    fn remove_answered(&mut self, event: &Event) {
         match *event {
             Event::Completed { command }
             | Event::Halted { command, .. }
             | Event::Failed { command, .. } => {
-                self.under_way.remove(&command);
+                self.in_flight.remove(&command);
             }
             Event::Broke { machine } => {
-                self.under_way.retain(|&id, _| match (actor(id), machine) {
+                self.in_flight.retain(|&id, _| match (actor(id), machine) {
                     (Actor::Shuttle(one), Machine::Shuttle(broken)) => one != broken,
                     (Actor::Drive(one), Machine::Drive(broken)) => one != broken,
                     (Actor::Shuttle(_) | Actor::Drive(_), _) => true,
@@ -217,33 +218,33 @@ impl<R: BufRead> Replayer<R> {
 
     /// Rejects answers to commands that were never given. The library panics at them, because they
     /// would be a bug of its driver; here they are an error of the log.
-    fn refuse_impossible(&self, line: u64, event: &Event) -> Result<(), LogError> {
-        let refuse = |problem: String| Err(LogError::Impossible { line, problem });
+    fn reject_impossible(&self, line: u64, event: &Event) -> Result<(), LogError> {
+        let reject = |problem: String| Err(LogError::Impossible { line, problem });
         match *event {
             Event::Completed { command } | Event::Failed { command, .. } => {
-                if !self.under_way.contains_key(&command) {
-                    return refuse(format!("command {command} is not under way"));
+                if !self.in_flight.contains_key(&command) {
+                    return reject(format!("command {command} is not under way"));
                 }
             }
-            Event::Halted { command, tracks_done } => match self.under_way.get(&command) {
+            Event::Halted { command, tracks_done } => match self.in_flight.get(&command) {
                 Some(Action::VerifyPass { tracks, .. }) if tracks_done <= tracks.track_count => {}
-                _ => return refuse(format!("command {command} cannot be halted like this")),
+                _ => return reject(format!("command {command} cannot be halted like this")),
             },
             Event::Passed { command, .. } => {
                 if let Actor::Shuttle(shuttle) = actor(command)
                     && !self.library.shape().has(Machine::Shuttle(shuttle))
                 {
-                    return refuse(format!("there is no shuttle {shuttle}"));
+                    return reject(format!("there is no shuttle {shuttle}"));
                 }
             }
             Event::Battery { shuttle, .. } => {
                 if !self.library.shape().has(Machine::Shuttle(shuttle)) {
-                    return refuse(format!("there is no shuttle {shuttle}"));
+                    return reject(format!("there is no shuttle {shuttle}"));
                 }
             }
             Event::Broke { machine } | Event::Repaired { machine } => {
                 if !self.library.shape().has(machine) {
-                    return refuse("there is no such machine".to_owned());
+                    return reject("there is no such machine".to_owned());
                 }
             }
             Event::Read { .. }

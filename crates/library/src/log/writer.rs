@@ -41,7 +41,7 @@ impl<W: Write> LogWriter<W> {
     /// # Errors
     /// When the sink fails; the log is useless then.
     pub fn event(&mut self, now: Instant, event: &Event) -> Result<(), LogError> {
-        self.lines.pass_to(now);
+        self.lines.advance_to(now);
         self.line(Line { event: Some(*event), ..Line::default() })
     }
 
@@ -57,8 +57,8 @@ impl<W: Write> LogWriter<W> {
     ///
     /// # Errors
     /// When the sink fails.
-    pub fn end(mut self, why: End) -> Result<W, LogError> {
-        self.line(Line { end: Some(why), ..Line::default() })?;
+    pub fn end(mut self, reason: End) -> Result<W, LogError> {
+        self.line(Line { end: Some(reason), ..Line::default() })?;
         self.flush()?;
         Ok(self.lines.into_sink())
     }

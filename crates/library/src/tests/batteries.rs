@@ -19,26 +19,31 @@ const FULL: u64 = 100_000;
 pub(super) struct Batteries {
     levels: Vec<u64>,
     /// The last level that each driver reported.
-    told: Vec<Option<u8>>,
+    reported: Vec<Option<u8>>,
     /// Whether each shuttle has to charge before it picks.
     must_charge: Vec<bool>,
     /// Energy of an operation, and energy gained in a charging interval.
-    takes: u64,
-    gives: u64,
+    energy_per_operation: u64,
+    energy_per_charge: u64,
     below: u8,
     until: u8,
     pub(super) flat: u64,
 }
 
 impl Batteries {
-    pub(super) fn new(shape: &LibraryShape, policy: &Policy, takes: u64, gives: u64) -> Self {
+    pub(super) fn new(
+        shape: &LibraryShape,
+        policy: &Policy,
+        energy_per_operation: u64,
+        energy_per_charge: u64,
+    ) -> Self {
         let count = usize::from(shape.panels * shape.shuttles_per_panel);
         Self {
             levels: vec![FULL; count],
-            told: vec![None; count],
+            reported: vec![None; count],
             must_charge: vec![false; count],
-            takes,
-            gives,
+            energy_per_operation,
+            energy_per_charge,
             below: policy.charge_below,
             until: policy.charge_until,
             flat: 0,
@@ -53,10 +58,15 @@ impl Batteries {
         policy.charge_below = u8::try_from(1 + random.below(most)).unwrap();
         let more = 1 + random.below(u64::from(100 - policy.charge_below));
         policy.charge_until = policy.charge_below + u8::try_from(more).unwrap();
-        let takes = 100 + random.below(1_900);
-        let mut some = Self::new(shape, policy, takes, 10 * takes + random.below(20_000));
-        some.levels.iter_mut().for_each(|level| *level = 5_000 + random.below(95_001));
-        some
+        let energy_per_operation = 100 + random.below(1_900);
+        let mut batteries = Self::new(
+            shape,
+            policy,
+            energy_per_operation,
+            10 * energy_per_operation + random.below(20_000),
+        );
+        batteries.levels.iter_mut().for_each(|level| *level = 5_000 + random.below(95_001));
+        batteries
     }
 
     pub(super) fn start(&self, action: &Action) {
@@ -67,13 +77,13 @@ impl Batteries {
     }
 
     /// Accounts for a finished operation. Returns whether the battery went flat before its end.
-    pub(super) fn worked(&mut self, action: &Action) -> bool {
+    pub(super) fn account_for(&mut self, action: &Action) -> bool {
         let Machine::Shuttle(shuttle) = action.machine() else { return false };
         let level = &mut self.levels[shuttle.as_usize()];
         *level = if matches!(action, Action::Charge { .. }) {
-            FULL.min(*level + self.gives)
+            FULL.min(*level + self.energy_per_charge)
         } else {
-            level.saturating_sub(self.takes)
+            level.saturating_sub(self.energy_per_operation)
         };
         let low = *level / 1000 < u64::from(self.below);
         self.must_charge[shuttle.as_usize()] |= low && matches!(action, Action::Place { .. });
@@ -83,34 +93,34 @@ impl Batteries {
 
     pub(super) fn swap(&mut self, shuttle: ShuttleIndex) {
         let index = shuttle.as_usize();
-        (self.levels[index], self.told[index]) = (FULL, None);
+        (self.levels[index], self.reported[index]) = (FULL, None);
         self.must_charge[index] = false;
     }
 
     /// Forgets all reports, and which shuttles were low: until the controller gets a report of each
     /// shuttle again, it may give an errand to any.
-    pub(super) fn tell_again(&mut self) {
-        self.told.iter_mut().for_each(|told| *told = None);
+    pub(super) fn forget_reports(&mut self) {
+        self.reported.iter_mut().for_each(|reported| *reported = None);
         self.must_charge.fill(false);
     }
 
     /// Returns the new reports of the drivers of working shuttles.
-    pub(super) fn news(
+    pub(super) fn new_reports(
         &mut self,
         broken: impl Fn(ShuttleIndex) -> bool,
     ) -> Vec<(ShuttleIndex, u8)> {
-        let mut news = Vec::new();
+        let mut new_reports = Vec::new();
         for (index, level) in self.levels.iter().enumerate() {
             let shuttle = ShuttleIndex::new(u16::try_from(index).unwrap());
             let percent = u8::try_from(level / 1000).unwrap();
-            if self.told[index] == Some(percent) || broken(shuttle) {
+            if self.reported[index] == Some(percent) || broken(shuttle) {
                 continue;
             }
-            self.told[index] = Some(percent);
+            self.reported[index] = Some(percent);
             self.must_charge[index] &= percent < self.until;
-            news.push((shuttle, percent));
+            new_reports.push((shuttle, percent));
         }
-        news
+        new_reports
     }
 }
 
@@ -128,8 +138,8 @@ fn battery(twin: &mut Twin, at_ms: u64, percent: u8) {
     twin.at(at_ms, Event::Battery { shuttle: ShuttleIndex::new(0), percent });
 }
 
-fn on_batteries(shape: &LibraryShape, policy: Policy, takes: u64) -> Twin {
-    let batteries = Batteries::new(shape, &policy, takes, 5_000);
+fn on_batteries(shape: &LibraryShape, policy: Policy, energy_per_operation: u64) -> Twin {
+    let batteries = Batteries::new(shape, &policy, energy_per_operation, 5_000);
     let mut twin = Twin::with_policy(shape, policy, 3);
     twin.batteries = Some(batteries);
     twin
@@ -178,7 +188,7 @@ fn a_flat_battery_is_a_broken_shuttle_until_it_is_repaired() {
     assert!(matches!(twin.outcome(1), Some((Outcome::Failed(_), _))), "{}", twin.transcript);
     let snapshot = twin.library.snapshot();
     assert!(snapshot.shuttles[0].broken);
-    twin.batteries.as_mut().unwrap().takes = 1;
+    twin.batteries.as_mut().unwrap().energy_per_operation = 1;
     twin.repair_at(2_000_000, Machine::Shuttle(ShuttleIndex::new(0)));
     twin.read(2_000_001, 2, 1, 1_234, 0);
     twin.run_to_rest();
@@ -224,16 +234,16 @@ fn bounds_of_charging_that_do_not_fit_are_refused() {
 fn the_swarm_sees_batteries() {
     let mut seen = BTreeMap::<&str, u32>::new();
     for seed in 0..u64::from(cases(30)) {
-        let run = Run { seed, instant: false, troubles_per_mille: 0, batteries: true };
+        let run = Run { seed, instant: false, failures_per_mille: 0, batteries: true };
         let twin = assert_served(run);
         let flat = twin.batteries.as_ref().unwrap().flat > 0;
-        for (what, met) in [
+        for (case, met) in [
             ("charges", twin.library.counters().charges > 0),
             ("flat", flat),
             ("none flat", !flat),
             ("ways given", twin.library.counters().give_ways > 0),
         ] {
-            *seen.entry(what).or_default() += u32::from(met);
+            *seen.entry(case).or_default() += u32::from(met);
         }
     }
     assert!(seen.values().all(|count| *count > 0), "{seen:?}");

@@ -3,7 +3,7 @@
 
 use fulgurite_units::{DriveIndex, Duration, ShuttleIndex};
 
-use super::twin::{Trouble, Twin, panel};
+use super::twin::{Failure, Twin, panel};
 use crate::{Error, Fault, LibraryShape, Machine, Outcome, RailPosition, RequestId, ShelfIndex};
 
 /// One shuttle with this many drives.
@@ -29,8 +29,9 @@ fn is_read(twin: &Twin, request: u64) -> bool {
 
 fn is_unreachable(twin: &Twin, request: u64) -> bool {
     let mut rejected = twin.rejected.iter();
-    rejected
-        .any(|(id, why)| *id == RequestId::new(request) && matches!(why, Error::Unreachable { .. }))
+    rejected.any(|(id, reason)| {
+        *id == RequestId::new(request) && matches!(reason, Error::Unreachable { .. })
+    })
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn an_unreadable_track_ends_one_read() {
     for request in 1..=4 {
         twin.read(0, request, 1, 100, 10 * u32::try_from(request).unwrap());
     }
-    let fails = Trouble::Fails(Fault::Unreadable);
+    let fails = Failure::Fails(Fault::Unreadable);
     twin.script = vec![("reads 1 tracks for 2", fails), ("seeks track 30", fails)];
     twin.run();
     assert_eq!(failed(&twin, 2), Fault::Unreadable);
@@ -65,7 +66,7 @@ fn an_unreadable_track_ends_one_read() {
 fn a_platter_that_fails_verification_is_stored_all_the_same() {
     let mut twin = Twin::new(&one_shuttle(1), 7);
     twin.verify(0, 1, 1, 100, 50);
-    twin.script = vec![("verifies", Trouble::Fails(Fault::Unreadable))];
+    twin.script = vec![("verifies", Failure::Fails(Fault::Unreadable))];
     twin.run();
     assert_eq!(failed(&twin, 1), Fault::Unreadable);
     assert_eq!(twin.transcript.matches("Stored").count(), 1);
@@ -84,16 +85,16 @@ fn a_shuttle_that_breaks_anywhere_is_repaired() {
         "shuttle 0 picks platter 1 from Drive",
         "shuttle 0 places platter 1 into Storage",
     ];
-    for what in breaks {
-        for trouble in [Trouble::Breaks, Trouble::Fails(Fault::ShuttleBroken)] {
+    for operation in breaks {
+        for failure in [Failure::Breaks, Failure::Fails(Fault::ShuttleBroken)] {
             let mut twin = Twin::new(&one_shuttle(2), 6);
             twin.read(0, 1, 1, 1_234, 0);
             twin.read(0, 2, 2, 3_456, 0);
             twin.read(900_000, 3, 3, 250, 0);
-            twin.script = vec![(what, trouble)];
+            twin.script = vec![(operation, failure)];
             twin.run();
-            assert!(is_unreachable(&twin, 3), "{what}: nobody is left to fetch");
-            assert!(twin.pending.is_empty(), "{what}: all that was asked has an answer");
+            assert!(is_unreachable(&twin, 3), "{operation}: nobody is left to fetch");
+            assert!(twin.pending.is_empty(), "{operation}: all that was asked has an answer");
             twin.repair_at(1_000_000, Machine::Shuttle(ShuttleIndex::new(0)));
             for request in 4..=6 {
                 let platter = u32::try_from(request - 3).unwrap();
@@ -101,23 +102,23 @@ fn a_shuttle_that_breaks_anywhere_is_repaired() {
                 twin.read(1_000_001, request, platter, slot, 0);
             }
             twin.run_to_rest();
-            assert!((4..=6).all(|request| is_read(&twin, request)), "{what}");
+            assert!((4..=6).all(|request| is_read(&twin, request)), "{operation}");
         }
     }
 }
 
 #[test]
 fn a_drive_that_breaks_keeps_its_platter_until_it_is_repaired() {
-    for what in ["drive 0 mounts", "drive 0 reads", "drive 0 unmounts"] {
+    for operation in ["drive 0 mounts", "drive 0 reads", "drive 0 unmounts"] {
         let mut twin = Twin::new(&one_shuttle(2), 4);
         for number in 1..=6 {
             twin.read(0, u64::from(number), number, 100 * number, 0);
         }
-        twin.script = vec![(what, Trouble::Breaks)];
+        twin.script = vec![(operation, Failure::Breaks)];
         twin.run();
-        assert!(twin.pending.is_empty(), "{what}: the other drive serves the rest");
+        assert!(twin.pending.is_empty(), "{operation}: the other drive serves the rest");
         let ended = (1..=6).filter(|request| !is_read(&twin, *request));
-        assert!(ended.count() <= 1, "{what}: one platter is inside");
+        assert!(ended.count() <= 1, "{operation}: one platter is inside");
         assert_eq!(twin.world.drives[0].bays.len(), 1);
         twin.repair_at(2_000_000, Machine::Drive(DriveIndex::new(0)));
         for number in 1..=6 {

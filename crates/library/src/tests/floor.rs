@@ -10,7 +10,7 @@ use crate::floor::Floor;
 use crate::partition::Partitions;
 use crate::{LibraryShape, Movement};
 
-fn cut(floor: &Floor, weights: &[u64]) -> Partitions {
+fn partition(floor: &Floor, weights: &[u64]) -> Partitions {
     Partitions::new(floor, Movement::Partitions, weights, |_| true, |_| true)
 }
 
@@ -28,7 +28,7 @@ fn weigh(floor: &Floor, partitions: &Partitions, weights: &[u64]) -> Vec<(u64, u
     let mut seen = BTreeSet::new();
     for slot in (0..floor.shape().slot_count()).map(SlotIndex::new) {
         let cell = floor.cell(slot);
-        let sum = &mut sums[usize::from(partitions.of_slot(floor, slot))];
+        let sum = &mut sums[usize::from(partitions.group_of_slot(floor, slot))];
         if seen.insert(cell) {
             *sum = (sum.0 + weights[cell], sum.1 + 1);
         }
@@ -42,7 +42,7 @@ fn every_count_of_shuttles_is_cut_evenly() {
     for count in 2..=40 {
         let floor = Floor::new(&with_shuttles(count)).unwrap();
         let weights = vec![1; cells(&floor)];
-        let partitions = cut(&floor, &weights);
+        let partitions = partition(&floor, &weights);
         let sums = weigh(&floor, &partitions, &weights);
         assert_eq!(sums.len(), usize::from(count));
         let ideal = weights.len() as f64 / f64::from(count);
@@ -67,11 +67,11 @@ fn every_count_of_shuttles_is_cut_evenly() {
 fn runs_are_rectangles_where_counts_divide() {
     for count in [2, 4, 10, 20] {
         let floor = Floor::new(&with_shuttles(count)).unwrap();
-        let partitions = cut(&floor, &vec![1; cells(&floor)]);
+        let partitions = partition(&floor, &vec![1; cells(&floor)]);
         let columns = floor.columns() as usize;
         let mut rows = BTreeMap::<u16, BTreeMap<usize, BTreeSet<usize>>>::new();
         for slot in (0..floor.shape().slot_count()).map(SlotIndex::new) {
-            let (cell, group) = (floor.cell(slot), partitions.of_slot(&floor, slot));
+            let (cell, group) = (floor.cell(slot), partitions.group_of_slot(&floor, slot));
             let row = rows.entry(group).or_default().entry(cell / columns).or_default();
             row.insert(cell % columns);
         }
@@ -96,7 +96,7 @@ proptest! {
             let hot = usize::try_from(random.below(weights.len() as u64)).unwrap();
             weights[hot] *= skew;
         }
-        let partitions = cut(&floor, &weights);
+        let partitions = partition(&floor, &weights);
         let total: u64 = weights.iter().sum();
         let columns = floor.columns() as usize;
         let column = |at: usize| weights.iter().skip(at).step_by(columns).sum::<u64>();

@@ -7,13 +7,13 @@ use super::twin::{panel, platter_id};
 use crate::limits::{EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
 use crate::{Error, ErrorKind, Event, Library, LibraryShape, Output, RequestId, TrackSpan};
 
-struct Desk {
+struct Harness {
     library: Library,
     out: Outbox<Output>,
     commands: Vec<crate::CommandId>,
 }
 
-impl Desk {
+impl Harness {
     fn new(shape: &LibraryShape) -> Self {
         Self { library: Library::new(shape).unwrap(), out: Outbox::new(), commands: Vec::new() }
     }
@@ -68,9 +68,9 @@ fn shorten(text: &str) -> String {
 
 #[test]
 fn what_makes_no_sense_is_rejected() {
-    let mut desk = Desk::new(&LibraryShape::small());
-    assert_eq!(desk.send(read(1, 1, 100, 0, 1)), None);
-    assert_eq!(desk.send(verify(2, 2, 0)), None);
+    let mut harness = Harness::new(&LibraryShape::small());
+    assert_eq!(harness.send(read(1, 1, 100, 0, 1)), None);
+    assert_eq!(harness.send(verify(2, 2, 0)), None);
     let wrong = [
         read(1, 1, 100, 0, 1),
         read(3, 1, 101, 0, 1),
@@ -88,10 +88,10 @@ fn what_makes_no_sense_is_rejected() {
     ];
     let mut reasons = String::new();
     for event in wrong {
-        let reason = desk.send(event).expect("it is rejected");
+        let reason = harness.send(event).expect("it is rejected");
         reasons += &format!("{:?}: {}\n", reason.kind(), shorten(&reason.to_string()));
-        desk.library.check();
-        assert_eq!(desk.library.request_count(), 2);
+        harness.library.check();
+        assert_eq!(harness.library.request_count(), 2);
     }
     expect![[r#"
         Conflict: request 1 is not finished yet
@@ -113,44 +113,44 @@ fn what_makes_no_sense_is_rejected() {
 
 #[test]
 fn requests_have_a_limit() {
-    let mut desk = Desk::new(&LibraryShape::small());
+    let mut harness = Harness::new(&LibraryShape::small());
     for request in 0..REQUESTS_MAX as u64 {
-        assert_eq!(desk.send(read(request, 1, 100, 0, 1)), None);
+        assert_eq!(harness.send(read(request, 1, 100, 0, 1)), None);
     }
-    let over = desk.send(read(REQUESTS_MAX as u64, 1, 100, 0, 1)).unwrap();
+    let over = harness.send(read(REQUESTS_MAX as u64, 1, 100, 0, 1)).unwrap();
     assert_eq!(over.kind(), ErrorKind::Unavailable);
     assert!(matches!(over, Error::QueueFull { limit: REQUESTS_MAX, .. }), "{over}");
     // One fewer, so one more fits.
-    assert_eq!(desk.send(Event::Cancel { request: RequestId::new(5) }), None);
-    assert_eq!(desk.send(read(5, 1, 100, 0, 1)), None);
-    desk.library.check();
+    assert_eq!(harness.send(Event::Cancel { request: RequestId::new(5) }), None);
+    assert_eq!(harness.send(read(5, 1, 100, 0, 1)), None);
+    harness.library.check();
 }
 
 #[test]
 fn the_eject_bay_has_a_limit() {
-    let mut desk = Desk::new(&LibraryShape::small());
+    let mut harness = Harness::new(&LibraryShape::small());
     for number in 0..EJECT_BAY_PLATTERS_MAX {
         let mut event = verify(number as u64, 0, 0);
         if let Event::Verify { platter, .. } = &mut event {
             *platter = platter_id(u32::try_from(number).unwrap());
         }
-        assert_eq!(desk.send(event), None, "platter {number}");
+        assert_eq!(harness.send(event), None, "platter {number}");
     }
-    let over = desk.send(verify(9_999, 9_999, 0)).unwrap();
+    let over = harness.send(verify(9_999, 9_999, 0)).unwrap();
     assert!(matches!(over, Error::EjectBayFull { limit: EJECT_BAY_PLATTERS_MAX, .. }), "{over}");
-    desk.library.check();
+    harness.library.check();
 }
 
 #[test]
 fn platters_stay_on_their_panel() {
-    let mut desk = Desk::new(&LibraryShape::mdu());
-    assert_eq!(desk.send(verify(1, 1, 1)), None);
-    while desk.library.request_count() > 0 {
-        let command = desk.commands.remove(0);
-        desk.send(Event::Completed { command });
+    let mut harness = Harness::new(&LibraryShape::mdu());
+    assert_eq!(harness.send(verify(1, 1, 1)), None);
+    while harness.library.request_count() > 0 {
+        let command = harness.commands.remove(0);
+        harness.send(Event::Completed { command });
     }
-    let wrong = desk.send(store(2, 1, 0)).unwrap();
+    let wrong = harness.send(store(2, 1, 0)).unwrap();
     assert!(matches!(wrong, Error::OtherPanel { .. }), "{wrong}");
-    let half = desk.library.shape().slot_count() / 2;
-    assert_eq!(desk.send(store(2, 1, half)), None);
+    let half = harness.library.shape().slot_count() / 2;
+    assert_eq!(harness.send(store(2, 1, half)), None);
 }

@@ -19,7 +19,7 @@ use crate::{
 struct Driver {
     library: Library,
     log: LogWriter<Vec<u8>>,
-    agenda: BTreeMap<(Instant, u64), Event>,
+    event_queue: BTreeMap<(Instant, u64), Event>,
     sequence: u64,
     mechanics: Mechanics,
     random: RandomStream,
@@ -33,7 +33,7 @@ impl Driver {
         Self {
             library,
             log,
-            agenda: BTreeMap::new(),
+            event_queue: BTreeMap::new(),
             sequence: 0,
             mechanics: Mechanics::new(Throughput::PAPER, ByteCount::new(20_000_000)),
             random: Seed::new(seed).stream(),
@@ -43,7 +43,7 @@ impl Driver {
 
     fn at(&mut self, at: Instant, event: Event) {
         self.sequence += 1;
-        self.agenda.insert((at, self.sequence), event);
+        self.event_queue.insert((at, self.sequence), event);
     }
 
     fn read(&mut self, at_ms: u64, request: u64, platter: u8, slot: u32) {
@@ -57,13 +57,13 @@ impl Driver {
     /// Runs to the end and returns the log.
     fn log(mut self) -> Vec<u8> {
         loop {
-            let next = self.agenda.keys().next().map(|(at, _)| *at);
+            let next = self.event_queue.keys().next().map(|(at, _)| *at);
             if let Some(due) = self.library.deadline()
                 && next.is_none_or(|next| due < next)
             {
                 self.at(due, Event::Timer);
             }
-            let Some(((now, _), event)) = self.agenda.pop_first() else { break };
+            let Some(((now, _), event)) = self.event_queue.pop_first() else { break };
             self.step(now, event);
         }
         self.log.end(End::Stopped).unwrap()
@@ -73,8 +73,8 @@ impl Driver {
         let mut out = Outbox::new();
         self.log.event(now, &event).unwrap();
         if let Event::Broke { machine } = event {
-            self.agenda.retain(|_, event| {
-                answers(event).is_none_or(|id| match (actor(id), machine) {
+            self.event_queue.retain(|_, event| {
+                answered_command(event).is_none_or(|id| match (actor(id), machine) {
                     (Actor::Shuttle(one), Machine::Shuttle(broken)) => one != broken,
                     (Actor::Drive(one), Machine::Drive(broken)) => one != broken,
                     _ => true,
@@ -87,9 +87,13 @@ impl Driver {
             match output {
                 Output::Do(command) => self.begin(now, command),
                 Output::Halt { command } => {
-                    let before = self.agenda.len();
-                    self.agenda.retain(|_, event| answers(event) != Some(command));
-                    assert_eq!(self.agenda.len() + 1, before, "only what is under way is halted");
+                    let before = self.event_queue.len();
+                    self.event_queue.retain(|_, event| answered_command(event) != Some(command));
+                    assert_eq!(
+                        self.event_queue.len() + 1,
+                        before,
+                        "only what is under way is halted"
+                    );
                     self.at(now, Event::Halted { command, tracks_done: 1 });
                 }
                 Output::Finished { request, outcome: Outcome::Verified } => {
@@ -128,7 +132,7 @@ fn platter_id(number: u8) -> PlatterId {
 }
 
 /// Returns the command that an event answers.
-fn answers(event: &Event) -> Option<CommandId> {
+fn answered_command(event: &Event) -> Option<CommandId> {
     match *event {
         Event::Completed { command }
         | Event::Halted { command, .. }
@@ -194,15 +198,15 @@ fn short_log() -> String {
 
 #[track_caller]
 fn check(text: &str, expect: Expect) {
-    let said = match replay(text.as_bytes()) {
+    let report = match replay(text.as_bytes()) {
         Ok(Replay { divergence: Some(divergence), .. }) => {
             let line = divergence.line;
             let [expected, found] = [&divergence.expected, &divergence.found]
                 .map(|output| serde_json::to_string(output).unwrap());
             format!("line {line}: expected {expected}, found {found}\n")
         }
-        Ok(played) => {
-            let Replay { events, outputs, outputs_lost, ending, .. } = played;
+        Ok(summary) => {
+            let Replay { events, outputs, outputs_lost, ending, .. } = summary;
             let ending = ending.unwrap();
             format!("{events} events, {outputs} outputs, {outputs_lost} lost; {ending}\n")
         }
@@ -211,22 +215,22 @@ fn check(text: &str, expect: Expect) {
             None => format!("error: {error}\n"),
         },
     };
-    expect.assert_eq(&fold(&said));
+    expect.assert_eq(&wrap_lines(&report));
 }
 
 /// Folds the text into lines of less than 90 characters.
-fn fold(text: &str) -> String {
-    let mut folded = String::new();
+fn wrap_lines(text: &str) -> String {
+    let mut wrapped = String::new();
     let mut column = 0;
     for piece in text.split_inclusive([',', '\n', ' ']) {
         if column + piece.len() > 88 {
-            folded.push_str("\n  ");
+            wrapped.push_str("\n  ");
             column = 2;
         }
-        folded.push_str(piece);
+        wrapped.push_str(piece);
         column = if piece.ends_with('\n') { 0 } else { column + piece.len() };
     }
-    folded
+    wrapped
 }
 
 #[test]
@@ -235,12 +239,12 @@ fn every_decision_of_random_libraries_is_the_same_again() {
         let text = random_log(seed);
         let mut replayer = Replayer::new(&*text).unwrap();
         while replayer.step().unwrap().is_some() {}
-        let played = replayer.played();
-        assert_eq!(played.divergence, None, "seed {seed}");
-        assert_eq!(played.ending, Some(Ending::End(End::Stopped)));
-        assert_eq!(played.outputs_lost, 0);
+        let summary = replayer.summary();
+        assert_eq!(summary.divergence, None, "seed {seed}");
+        assert_eq!(summary.ending, Some(Ending::End(End::Stopped)));
+        assert_eq!(summary.outputs_lost, 0);
         let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
-        assert_eq!(played.events + played.outputs + 2, lines);
+        assert_eq!(summary.events + summary.outputs + 2, lines);
     }
 }
 
@@ -267,7 +271,7 @@ fn the_first_lines_are_as_described() {
         {"t":2000000,"output":{"rejected":{"request":2,"reason":{"no-such-slot":{"slot":7000,
           "slot_count":7000}}}}}
         {"t":9417470588,"event":{"completed":{"command":2}}}"#]]
-    .assert_eq(&fold(&first.join("\n")));
+    .assert_eq(&wrap_lines(&first.join("\n")));
     let last = text.lines().last().unwrap();
     assert!(last.ends_with(r#","end":"stopped"}"#), "{last}");
 }
@@ -356,7 +360,7 @@ fn a_log_that_was_cut_off_is_played_as_far_as_it_goes() {
     for end in (0..text.len()).step_by(37) {
         let cut = &text.as_bytes()[..end];
         match replay(cut) {
-            Ok(played) => assert_eq!(played.divergence, None, "cut at {end}"),
+            Ok(summary) => assert_eq!(summary.divergence, None, "cut at {end}"),
             Err(error) => assert!(!cut.contains(&b'\n'), "cut at {end}: {error}"),
         }
     }

@@ -3,14 +3,14 @@
 use expect_test::expect;
 use fulgurite_units::SlotIndex;
 
-use super::swarm::{Run, play};
+use super::swarm::{Run, set_up_run};
 use super::twin::{Twin, platter_id};
 use crate::{
     DriveSlot, Inventory, Library, LibraryShape, LoosePlatter, Movement, Place, Policy,
     RailPosition, ShelfIndex,
 };
 
-fn cut_everywhere(mut twin: Twin, every: u64) {
+fn restart_everywhere(mut twin: Twin, every: u64) {
     loop {
         for _ in 0..every {
             if !twin.step() {
@@ -37,16 +37,16 @@ fn a_run_can_be_cut_after_any_event() {
     }
     twin.verify(0, 100, 50, 1_234, 120);
     twin.verify(10_000, 101, 51, 4_321, 40);
-    cut_everywhere(twin, 1);
+    restart_everywhere(twin, 1);
 }
 
 #[test]
 fn random_runs_can_be_cut() {
     for seed in 0..30 {
         let batteries = seed % 3 == 0;
-        let twin = play(Run { seed, instant: false, troubles_per_mille: 0, batteries });
+        let twin = set_up_run(Run { seed, instant: false, failures_per_mille: 0, batteries });
         if twin.library.policy().movement != Movement::NoShuttles {
-            cut_everywhere(twin, 61);
+            restart_everywhere(twin, 61);
         }
     }
 }
@@ -100,15 +100,15 @@ fn an_inventory_that_cannot_be_is_refused() {
         ("ejected", vec![loose(1, None, Place::EjectBay(super::twin::panel(0)))]),
     ];
     let mut reasons = String::new();
-    let mut refuse = |what: &str, inventory: &Inventory| {
+    let mut refuse = |case: &str, inventory: &Inventory| {
         let error = Library::resume(&shape, Policy::fulgurite(), inventory).unwrap_err();
         let text = (1..4).fold(error.to_string(), |text, number| {
             text.replace(&platter_id(number).to_string(), &format!("P{number}"))
         });
-        reasons += &format!("{what}: {:?}: {text}\n", error.kind());
+        reasons += &format!("{case}: {:?}: {text}\n", error.kind());
     };
-    for (what, platters) in wrong {
-        refuse(what, &Inventory { platters, ..good.clone() });
+    for (case, platters) in wrong {
+        refuse(case, &Inventory { platters, ..good.clone() });
     }
     let mut few = good.clone();
     few.shuttles.pop();

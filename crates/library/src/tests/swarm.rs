@@ -18,13 +18,13 @@ use crate::{
 pub(super) struct Run {
     pub(super) seed: u64,
     pub(super) instant: bool,
-    pub(super) troubles_per_mille: u64,
+    pub(super) failures_per_mille: u64,
     /// Whether shuttles run on batteries, some so small that they go flat.
     pub(super) batteries: bool,
 }
 
 /// The longest a run may go on after the last request came or the last machine was repaired.
-const REST: Duration = Duration::from_secs(12 * 3600);
+const REST_LIMIT: Duration = Duration::from_secs(12 * 3600);
 
 fn small(random: &mut RandomStream, low: u64, high: u64) -> u16 {
     u16::try_from(low + random.below(high - low + 1)).unwrap()
@@ -80,7 +80,7 @@ fn any_policy(random: &mut RandomStream) -> Policy {
 
 /// Plays a library that is read, verified and stored at random: a burst at the start, then a
 /// trickle.
-pub(super) fn play(run: Run) -> Twin {
+pub(super) fn set_up_run(run: Run) -> Twin {
     let mut random = Seed::new(run.seed).child(b"workload").stream();
     let (shape, policy) = (any_shape(&mut random), any_policy(&mut random));
     let has_shuttles = policy.movement != Movement::NoShuttles;
@@ -91,7 +91,7 @@ pub(super) fn play(run: Run) -> Twin {
     if run.instant {
         twin = twin.instant();
     }
-    twin.troubles_per_mille = run.troubles_per_mille;
+    twin.failures_per_mille = run.failures_per_mille;
     if random.below(3) > 0 {
         twin.repair_after = Some(Duration::from_secs(1 + random.below(10_000)));
     }
@@ -125,7 +125,7 @@ pub(super) fn play(run: Run) -> Twin {
         let deadline = Instant::from_nanos(at * 1_000_000) + OBJECTIVE;
         twin.at(at, Event::Read { request, platter, slot, tracks, deadline });
     }
-    if run.troubles_per_mille > 0 && has_shuttles {
+    if run.failures_per_mille > 0 && has_shuttles {
         break_rails(&mut twin, &mut random, spread_ms);
     }
     twin
@@ -148,17 +148,17 @@ fn break_rails(twin: &mut Twin, random: &mut RandomStream, spread_ms: u64) {
 }
 
 pub(super) fn assert_served(run: Run) -> Twin {
-    let mut twin = play(run);
+    let mut twin = set_up_run(run);
     twin.run_to_rest();
     let rest = twin.now.since(twin.last_arrival);
-    assert!(rest <= REST, "it took {rest:?} to come to rest");
+    assert!(rest <= REST_LIMIT, "it took {rest:?} to come to rest");
     let mut ends: Vec<_> = twin.finished.iter().map(|(request, ..)| *request).collect();
     ends.extend(twin.rejected.iter().map(|(request, _)| *request));
     ends.sort_unstable();
     let count = ends.len();
     ends.dedup();
     assert_eq!(ends.len(), count, "a request has one end");
-    if run.troubles_per_mille == 0
+    if run.failures_per_mille == 0
         && twin.batteries.as_ref().is_none_or(|batteries| batteries.flat == 0)
     {
         let failed = twin.finished.iter().find(|(_, end, _)| matches!(end, Outcome::Failed(_)));
@@ -183,22 +183,22 @@ proptest! {
 
     #[test]
     fn every_request_is_served(seed: u64, instant: bool) {
-        assert_served(Run { seed, instant, troubles_per_mille: 0, batteries: false });
+        assert_served(Run { seed, instant, failures_per_mille: 0, batteries: false });
     }
 
     #[test]
     fn every_request_ends_on_batteries(
-        seed: u64, instant: bool, troubles_per_mille in 0u64..20,
+        seed: u64, instant: bool, failures_per_mille in 0u64..20,
     ) {
-        let troubles_per_mille = troubles_per_mille.saturating_sub(8);
-        assert_served(Run { seed, instant, troubles_per_mille, batteries: true });
+        let failures_per_mille = failures_per_mille.saturating_sub(8);
+        assert_served(Run { seed, instant, failures_per_mille, batteries: true });
     }
 
     #[test]
     fn every_request_ends_whatever_breaks(
-        seed: u64, instant: bool, troubles_per_mille in 1u64..40,
+        seed: u64, instant: bool, failures_per_mille in 1u64..40,
     ) {
-        assert_served(Run { seed, instant, troubles_per_mille, batteries: false });
+        assert_served(Run { seed, instant, failures_per_mille, batteries: false });
     }
 }
 
@@ -207,7 +207,7 @@ proptest! {
 #[test]
 fn a_way_out_that_closes_is_given_up_for_another() {
     let seed = 16_262_186_878_997_694_214;
-    assert_served(Run { seed, instant: false, troubles_per_mille: 33, batteries: false });
+    assert_served(Run { seed, instant: false, failures_per_mille: 33, batteries: false });
 }
 
 /// A new platter in the picker, another one in its group's only drive, which that shuttle should
@@ -215,14 +215,14 @@ fn a_way_out_that_closes_is_given_up_for_another() {
 #[test]
 fn a_full_picker_goes_to_another_groups_drive() {
     let seed = 15_932_703_909_584_809_464;
-    assert_served(Run { seed, instant: false, troubles_per_mille: 18, batteries: false });
+    assert_served(Run { seed, instant: false, failures_per_mille: 18, batteries: false });
 }
 
 #[test]
 fn a_seed_repeats_itself() {
     let run = |seed| {
         let batteries = seed % 2 == 0;
-        assert_served(Run { seed, instant: false, troubles_per_mille: 5, batteries }).hash
+        assert_served(Run { seed, instant: false, failures_per_mille: 5, batteries }).hash
     };
     let hashes: Vec<u64> = (0..12).map(run).collect();
     let again: Vec<u64> = (0..12).map(run).collect();
@@ -250,9 +250,9 @@ fn the_swarm_sees_rare_things() {
         "Rail",
     ];
     for seed in 0..40 {
-        for troubles_per_mille in [0, 20] {
+        for failures_per_mille in [0, 20] {
             let twin =
-                assert_served(Run { seed, instant: false, troubles_per_mille, batteries: false });
+                assert_served(Run { seed, instant: false, failures_per_mille, batteries: false });
             for word in words {
                 *seen.entry(word).or_default() += u32::from(twin.transcript.contains(word));
             }

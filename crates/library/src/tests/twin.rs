@@ -35,11 +35,11 @@ pub(super) struct Twin {
     /// New platters not stored yet, and how many tracks they have.
     pub(super) unstored: BTreeMap<PlatterId, u32>,
     /// The chance in 1,000 that a command fails or a machine breaks with it.
-    pub(super) troubles_per_mille: u64,
+    pub(super) failures_per_mille: u64,
     /// How long a repair takes; `None` is forever.
     pub(super) repair_after: Option<Duration>,
     /// Operations that fail, once each, by their description.
-    pub(super) script: Vec<(&'static str, Trouble)>,
+    pub(super) script: Vec<(&'static str, Failure)>,
     /// The time of the last request or repair from outside.
     pub(super) last_arrival: Instant,
     /// The batteries of the shuttles, if they have any.
@@ -48,15 +48,15 @@ pub(super) struct Twin {
     pub(super) events: u64,
     mechanics: Option<Mechanics>,
     random: RandomStream,
-    agenda: BTreeMap<(Instant, u64), Happening>,
+    event_queue: BTreeMap<(Instant, u64), SimEvent>,
     running: BTreeMap<CommandId, (Instant, u64)>,
     sequence: u64,
-    retries: u64,
+    last_retry_id: u64,
 }
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum Failure {
     /// It is answered as failed.
     Fails(Fault),
     /// Its machine breaks halfway, and it is not answered.
@@ -64,7 +64,7 @@ pub(super) enum Trouble {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Happening {
+enum SimEvent {
     Event(Event),
     Done { started: Instant, command: Command, fault: Option<Fault> },
 }
@@ -73,7 +73,7 @@ pub(super) const TRACK: ByteCount = ByteCount::new(20_000_000);
 pub(super) const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 
 /// Requests of the twin itself have numbers from here on.
-const RETRIES: u64 = 1_000_000;
+const FIRST_RETRY_ID: u64 = 1_000_000;
 
 impl Twin {
     /// Creates a library with the product's policy, whose machines take the paper's times.
@@ -96,7 +96,7 @@ impl Twin {
             pending: BTreeMap::new(),
             homes: BTreeMap::new(),
             unstored: BTreeMap::new(),
-            troubles_per_mille: 0,
+            failures_per_mille: 0,
             repair_after: None,
             script: Vec::new(),
             last_arrival: Instant::ZERO,
@@ -105,10 +105,10 @@ impl Twin {
             events: 0,
             mechanics: Some(Mechanics::new(Throughput::PAPER, TRACK)),
             random: Seed::new(seed).child(b"mechanics").stream(),
-            agenda: BTreeMap::new(),
+            event_queue: BTreeMap::new(),
             running: BTreeMap::new(),
             sequence: 0,
-            retries: RETRIES,
+            last_retry_id: FIRST_RETRY_ID,
         }
     }
 
@@ -159,11 +159,11 @@ impl Twin {
     }
 
     pub(super) fn at(&mut self, at_ms: u64, event: Event) {
-        self.plan(Instant::from_nanos(at_ms * 1_000_000), Happening::Event(event));
+        self.schedule(Instant::from_nanos(at_ms * 1_000_000), SimEvent::Event(event));
     }
 
     pub(super) fn after(&mut self, wait: Duration, event: Event) {
-        self.plan(self.now + wait, Happening::Event(event));
+        self.schedule(self.now + wait, SimEvent::Event(event));
     }
 
     pub(super) fn break_at(&mut self, at_ms: u64, machine: Machine) {
@@ -183,23 +183,23 @@ impl Twin {
 
     /// Lets the next event happen, if there is any.
     pub(super) fn step(&mut self) -> bool {
-        let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
+        let next = self.event_queue.first_key_value().map(|((at, _), _)| *at);
         let timer = self.library.deadline().map(|at| at.max(self.now));
         if let Some(at) = timer.filter(|timer| next.is_none_or(|next| *timer < next)) {
-            self.plan(at, Happening::Event(Event::Timer));
+            self.schedule(at, SimEvent::Event(Event::Timer));
         }
-        let Some(((at, _), happening)) = self.agenda.pop_first() else { return false };
+        let Some(((at, _), sim_event)) = self.event_queue.pop_first() else { return false };
         self.now = at;
         self.events += 1;
-        let happening = self.drain_battery(happening);
-        if let Some(event) = self.happen(happening) {
+        let sim_event = self.drain_battery(sim_event);
+        if let Some(event) = self.apply_event(sim_event) {
             // A broken machine is reported before battery levels, or it would be given work; so is
             // a repair, after which the battery is another.
             let first = matches!(event, Event::Broke { .. } | Event::Repaired { .. });
             if !first {
                 self.report_batteries();
             }
-            self.tell(event);
+            self.send(event);
             if first {
                 self.report_batteries();
             }
@@ -207,7 +207,7 @@ impl Twin {
         true
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send(&mut self, event: Event) {
         let mut out = Outbox::new();
         self.library.step(self.now, event, &mut out);
         self.library.check();
@@ -218,29 +218,29 @@ impl Twin {
 
     /// Takes the energy of an operation from the battery of its shuttle; fails the operation if
     /// that is flat.
-    fn drain_battery(&mut self, happening: Happening) -> Happening {
-        let Some(batteries) = &mut self.batteries else { return happening };
-        match happening {
-            Happening::Done { started, command, fault: None } => {
-                let flat = batteries.worked(&command.action);
-                Happening::Done { started, command, fault: flat.then_some(Fault::BatteryFlat) }
+    fn drain_battery(&mut self, sim_event: SimEvent) -> SimEvent {
+        let Some(batteries) = &mut self.batteries else { return sim_event };
+        match sim_event {
+            SimEvent::Done { started, command, fault: None } => {
+                let flat = batteries.account_for(&command.action);
+                SimEvent::Done { started, command, fault: flat.then_some(Fault::BatteryFlat) }
             }
-            Happening::Event(Event::Repaired { machine: Machine::Shuttle(shuttle) })
+            SimEvent::Event(Event::Repaired { machine: Machine::Shuttle(shuttle) })
                 if self.world.shuttles[shuttle.as_usize()].broken =>
             {
                 batteries.swap(shuttle);
-                happening
+                sim_event
             }
-            Happening::Event(_) | Happening::Done { .. } => happening,
+            SimEvent::Event(_) | SimEvent::Done { .. } => sim_event,
         }
     }
 
     fn report_batteries(&mut self) {
         let broken = |shuttle: ShuttleIndex| self.world.shuttles[shuttle.as_usize()].broken;
         let Some(batteries) = &mut self.batteries else { return };
-        for (shuttle, percent) in batteries.news(broken) {
-            self.note(&format!("shuttle {shuttle} has {percent} percent"));
-            self.tell(Event::Battery { shuttle, percent });
+        for (shuttle, percent) in batteries.new_reports(broken) {
+            self.record(&format!("shuttle {shuttle} has {percent} percent"));
+            self.send(Event::Battery { shuttle, percent });
         }
     }
 
@@ -250,7 +250,7 @@ impl Twin {
         self.run();
         for _ in 0..20 {
             self.repair_all();
-            self.ask_again();
+            self.resend_unstored();
             self.run();
             if self.world.broken().is_empty() && self.unstored.is_empty() {
                 break;
@@ -273,13 +273,13 @@ impl Twin {
     pub(super) fn restart(&mut self) {
         self.world.stop_all();
         // The machines' pending answers are to commands that the new controller never gave.
-        self.agenda.retain(|_, happening| match happening {
-            Happening::Event(event) => !matches!(event, Event::Passed { .. }),
-            Happening::Done { .. } => false,
+        self.event_queue.retain(|_, sim_event| match sim_event {
+            SimEvent::Event(event) => !matches!(event, Event::Passed { .. }),
+            SimEvent::Done { .. } => false,
         });
         self.running.clear();
         if let Some(batteries) = &mut self.batteries {
-            batteries.tell_again();
+            batteries.forget_reports();
         }
         let inventory = self.inventory();
         let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
@@ -311,7 +311,7 @@ impl Twin {
         };
         let mut platters = Vec::new();
         for (index, shuttle) in (0..).map(ShuttleIndex::new).zip(&self.world.shuttles) {
-            platters.extend(shuttle.hand.map(|id| loose(id, Place::Shuttle(index), false)));
+            platters.extend(shuttle.picker.map(|id| loose(id, Place::Shuttle(index), false)));
         }
         for (index, drive) in (0..).map(DriveIndex::new).zip(&self.world.drives) {
             let bays = drive.bays.iter().map(|(slot, (id, mounted))| {
@@ -332,7 +332,7 @@ impl Twin {
     }
 
     fn repair_all(&mut self) {
-        self.troubles_per_mille = 0;
+        self.failures_per_mille = 0;
         self.script.clear();
         for machine in self.world.broken() {
             self.after(Duration::ZERO, Event::Repaired { machine });
@@ -341,22 +341,23 @@ impl Twin {
     }
 
     /// Sends new platters again that could not be verified or stored.
-    pub(super) fn ask_again(&mut self) {
+    pub(super) fn resend_unstored(&mut self) {
         let unstored: Vec<_> = self.unstored.iter().map(|(id, tracks)| (*id, *tracks)).collect();
         for (platter, track_count) in unstored {
             let waits = self.pending.values().any(|event| {
-                let (Event::Verify { platter: of, .. } | Event::Store { platter: of, .. }) = event
+                let (Event::Verify { platter: requested, .. }
+                | Event::Store { platter: requested, .. }) = event
                 else {
                     return false;
                 };
-                *of == platter
+                *requested == platter
             });
             if waits {
                 continue;
             }
             match self.world.ejected.get(&platter) {
                 Some(&panel) => {
-                    let request = self.retry();
+                    let request = self.next_retry_id();
                     let done = self.world.verified.get(&platter).copied().unwrap_or(0);
                     let tracks = TrackSpan::new(TrackIndex::new(done), track_count - done);
                     let verify = Event::Verify { request, platter, panel, tracks };
@@ -367,20 +368,20 @@ impl Twin {
         }
     }
 
-    fn retry(&mut self) -> RequestId {
-        self.retries += 1;
-        RequestId::new(self.retries)
+    fn next_retry_id(&mut self) -> RequestId {
+        self.last_retry_id += 1;
+        RequestId::new(self.last_retry_id)
     }
 
     fn store(&mut self, platter: PlatterId) {
-        let (request, slot) = (self.retry(), self.homes[&platter]);
+        let (request, slot) = (self.next_retry_id(), self.homes[&platter]);
         self.after(Duration::ZERO, Event::Store { request, platter, slot });
     }
 
     /// Returns the requests in the order in which they ended.
     pub(super) fn order(&self) -> Vec<u64> {
         let ends = self.finished.iter().map(|(request, ..)| request.get());
-        ends.filter(|request| *request < RETRIES).collect()
+        ends.filter(|request| *request < FIRST_RETRY_ID).collect()
     }
 
     pub(super) fn outcome(&self, request: u64) -> Option<(Outcome, Instant)> {
@@ -388,23 +389,23 @@ impl Twin {
         ends.next().map(|&(_, outcome, at)| (outcome, at))
     }
 
-    fn plan(&mut self, at: Instant, happening: Happening) -> (Instant, u64) {
+    fn schedule(&mut self, at: Instant, sim_event: SimEvent) -> (Instant, u64) {
         self.sequence += 1;
-        self.agenda.insert((at, self.sequence), happening);
+        self.event_queue.insert((at, self.sequence), sim_event);
         (at, self.sequence)
     }
 
     /// Makes it true in the world; returns the event for the controller.
-    fn happen(&mut self, happening: Happening) -> Option<Event> {
-        match happening {
-            Happening::Event(event) => self.arrive(event),
-            Happening::Done { command, fault: None, .. } if self.world.lacks(&command.action) => {
+    fn apply_event(&mut self, sim_event: SimEvent) -> Option<Event> {
+        match sim_event {
+            SimEvent::Event(event) => self.arrive(event),
+            SimEvent::Done { command, fault: None, .. } if self.world.lacks(&command.action) => {
                 self.running.remove(&command.id);
                 self.world.fail(&command.action, Fault::PlatterMissing);
                 self.forget_missing(&command.action);
                 Some(Event::Failed { command: command.id, fault: Fault::PlatterMissing })
             }
-            Happening::Done { command, fault: Some(fault), .. } => {
+            SimEvent::Done { command, fault: Some(fault), .. } => {
                 self.running.remove(&command.id);
                 if let Some(machine) = self.world.fail(&command.action, fault) {
                     self.plan_repair(machine);
@@ -414,7 +415,7 @@ impl Twin {
                 }
                 Some(Event::Failed { command: command.id, fault })
             }
-            Happening::Done { started, command, fault: None } => {
+            SimEvent::Done { started, command, fault: None } => {
                 self.running.remove(&command.id);
                 let done = self.tracks_done(&command.action, started);
                 self.world.complete(&command.action, done);
@@ -469,7 +470,7 @@ impl Twin {
                 self.stop(machine);
                 self.world.break_down(machine);
                 self.plan_repair(machine);
-                self.note(&format!("{machine:?} breaks"));
+                self.record(&format!("{machine:?} breaks"));
             }
             Event::Repaired { machine } => {
                 if !self.world.broken().contains(&machine) {
@@ -477,11 +478,11 @@ impl Twin {
                 }
                 self.world.repair(machine);
                 self.last_arrival = self.now;
-                self.note(&format!("{machine:?} is repaired"));
+                self.record(&format!("{machine:?} is repaired"));
             }
             Event::Passed { command, at } => {
                 let key = self.running.get(&command)?;
-                let Some(Happening::Done { command, .. }) = self.agenda.get(key) else {
+                let Some(SimEvent::Done { command, .. }) = self.event_queue.get(key) else {
                     return None;
                 };
                 let Action::Move { shuttle, .. } = command.action else { unreachable!() };
@@ -507,9 +508,9 @@ impl Twin {
     fn stop(&mut self, machine: Machine) {
         let running: Vec<_> = self.running.iter().map(|(id, key)| (*id, *key)).collect();
         for (id, key) in running {
-            let Some(Happening::Done { command, .. }) = self.agenda.get(&key) else { continue };
+            let Some(SimEvent::Done { command, .. }) = self.event_queue.get(&key) else { continue };
             if machine_of(&command.action) == machine {
-                self.agenda.remove(&key);
+                self.event_queue.remove(&key);
                 self.running.remove(&id);
             }
         }
@@ -528,23 +529,29 @@ impl Twin {
             Output::Halt { command } => self.halt(command),
             Output::Traveled(_) => {}
             Output::Finished { request, outcome } => {
-                self.note(&format!("{request} finished: {outcome:?}"));
+                self.record(&format!("{request} finished: {outcome:?}"));
                 self.finished.push((request, outcome, self.now));
-                let asked = self.pending.remove(&request);
-                self.answered(asked.expect("only what was asked is answered, once"), Ok(outcome));
+                let request_event = self.pending.remove(&request);
+                self.handle_answer(
+                    request_event.expect("only what was asked is answered, once"),
+                    Ok(outcome),
+                );
             }
             Output::Rejected { request, reason } => {
-                self.note(&format!("{request} rejected: {reason}"));
+                self.record(&format!("{request} rejected: {reason}"));
                 self.rejected.push((request, reason.clone()));
-                let asked = self.pending.remove(&request);
-                self.answered(asked.expect("only what was asked is answered, once"), Err(reason));
+                let request_event = self.pending.remove(&request);
+                self.handle_answer(
+                    request_event.expect("only what was asked is answered, once"),
+                    Err(reason),
+                );
             }
         }
     }
 
     /// Handles an answer; a platter whose verification ended gets its slot.
-    fn answered(&mut self, asked: Event, answer: Result<Outcome, Error>) {
-        match (asked, answer) {
+    fn handle_answer(&mut self, request_event: Event, answer: Result<Outcome, Error>) {
+        match (request_event, answer) {
             (Event::Verify { platter, .. }, Ok(outcome)) => {
                 assert!(!matches!(outcome, Outcome::Read | Outcome::Stored | Outcome::Canceled));
                 if self.unstored.contains_key(&platter) {
@@ -573,12 +580,12 @@ impl Twin {
         let duration = self.mechanics.map_or(Duration::ZERO, |mechanics| {
             mechanics.duration(&command.action, &mut self.random)
         });
-        let trouble = self.draw_trouble(&command.action);
+        let failure = self.draw_failure(&command.action);
         let action = describe(&command.action);
-        self.note(&format!("{action} ({:.3} s)", duration.as_secs_f64()));
-        let fault = match trouble {
-            Some(Trouble::Fails(fault)) => Some(fault),
-            Some(Trouble::Breaks) => {
+        self.record(&format!("{action} ({:.3} s)", duration.as_secs_f64()));
+        let fault = match failure {
+            Some(Failure::Fails(fault)) => Some(fault),
+            Some(Failure::Breaks) => {
                 let half = Duration::from_nanos(duration.as_nanos() / 2);
                 self.after(half, Event::Broke { machine: machine_of(&command.action) });
                 None
@@ -593,43 +600,43 @@ impl Twin {
                 self.after(after, Event::Passed { command: command.id, at: RailPosition::new(at) });
             }
         }
-        let happening = Happening::Done { started: self.now, command, fault };
-        let key = self.plan(self.now + duration, happening);
+        let sim_event = SimEvent::Done { started: self.now, command, fault };
+        let key = self.schedule(self.now + duration, sim_event);
         self.running.insert(command.id, key);
     }
 
     /// Lets a pass end with its current track.
     fn halt(&mut self, id: CommandId) {
-        self.note("halt");
+        self.record("halt");
         let Some(mechanics) = self.mechanics else { return };
         let key = self.running.remove(&id).expect("only what runs is halted");
-        let happening = self.agenda.remove(&key).unwrap();
-        let Happening::Done { started, command, .. } = happening else { unreachable!() };
+        let sim_event = self.event_queue.remove(&key).unwrap();
+        let SimEvent::Done { started, command, .. } = sim_event else { unreachable!() };
         let Action::VerifyPass { tracks, .. } = command.action else {
             panic!("only verification is halted");
         };
         let one = mechanics.read(TrackSpan::new(tracks.first, 1)).as_nanos();
         let done = self.now.since(started).as_nanos().div_ceil(one) * one;
         let end = (started + Duration::from_nanos(done)).min(key.0);
-        let key = self.plan(end, happening);
+        let key = self.schedule(end, sim_event);
         self.running.insert(id, key);
     }
 
-    fn draw_trouble(&mut self, action: &Action) -> Option<Trouble> {
+    fn draw_failure(&mut self, action: &Action) -> Option<Failure> {
         if !self.script.is_empty() {
             let words = describe(action);
             if let Some(line) = self.script.iter().position(|(part, _)| words.contains(part)) {
                 return Some(self.script.remove(line).1);
             }
         }
-        if self.troubles_per_mille == 0 || self.random.below(1000) >= self.troubles_per_mille {
+        if self.failures_per_mille == 0 || self.random.below(1000) >= self.failures_per_mille {
             return None;
         }
         let kind = self.random.below(4);
         if kind == 0 && self.mechanics.is_some() {
-            return Some(Trouble::Breaks);
+            return Some(Failure::Breaks);
         }
-        Some(Trouble::Fails(match machine_of(action) {
+        Some(Failure::Fails(match machine_of(action) {
             Machine::Drive(_) if kind == 1 => Fault::DriveBroken,
             Machine::Drive(_) => Fault::Unreadable,
             Machine::Shuttle(_) if matches!(action, Action::Pick { .. }) && kind > 1 => {
@@ -639,10 +646,10 @@ impl Twin {
         }))
     }
 
-    fn note(&mut self, what: &str) {
+    fn record(&mut self, text: &str) {
         let ms = self.now.as_nanos() / 1_000_000;
         let from = self.transcript.len();
-        writeln!(self.transcript, "{ms:<7} ms  {what}").unwrap();
+        writeln!(self.transcript, "{ms:<7} ms  {text}").unwrap();
         self.hash = self.transcript.as_bytes()[from..]
             .iter()
             .fold(self.hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));

@@ -12,7 +12,7 @@ use crate::floor::Floor;
 use crate::{Action, Destination, DriveSlot, Fault, LibraryShape, Machine, PanelIndex, Source};
 
 /// Panel, shelf, and an interval on it in micrometers.
-pub(super) type Piece = (u16, u16, u64, u64);
+pub(super) type Interval = (u16, u16, u64, u64);
 
 #[derive(Clone, Debug)]
 pub(super) struct World {
@@ -25,7 +25,7 @@ pub(super) struct World {
     pub(super) drives: Vec<RealDrive>,
     /// Tracks verified of each new platter.
     pub(super) verified: BTreeMap<PlatterId, u32>,
-    rails: Vec<Piece>,
+    rails: Vec<Interval>,
     /// Whether shuttles exist; without them platters appear in drives by themselves.
     pub(super) has_shuttles: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct RealShuttle {
     pub(super) panel: u16,
     pub(super) rail: u64,
     pub(super) shelf: u16,
-    pub(super) hand: Option<PlatterId>,
+    pub(super) picker: Option<PlatterId>,
     pub(super) broken: bool,
     /// Its current action.
     doing: Option<Action>,
@@ -66,7 +66,7 @@ impl World {
                 panel: at.panel.get(),
                 rail: at.rail.get(),
                 shelf: at.shelf.get(),
-                hand: None,
+                picker: None,
                 broken: false,
                 doing: None,
             }
@@ -92,7 +92,7 @@ impl World {
     /// Asserts that every machine is idle and every platter in a slot.
     pub(super) fn assert_at_rest(&self) {
         for (index, shuttle) in self.shuttles.iter().enumerate() {
-            assert!(shuttle.hand.is_none() && shuttle.doing.is_none(), "{index}: {shuttle:?}");
+            assert!(shuttle.picker.is_none() && shuttle.doing.is_none(), "{index}: {shuttle:?}");
         }
         for (index, drive) in self.drives.iter().enumerate() {
             assert!(drive.bays.is_empty() && drive.doing.is_none(), "{index}: {drive:?}");
@@ -102,7 +102,7 @@ impl World {
 
     /// Returns where a shuttle stands to reach a slot: the slots of a shelf share the width of
     /// their rack.
-    fn slot_place(&self, slot: SlotIndex) -> (u16, u64, u16) {
+    fn slot_position(&self, slot: SlotIndex) -> (u16, u64, u16) {
         let shape = &self.shape;
         let address = shape.address(slot).expect("there is such a slot");
         let racks_before = u64::from(1 + shape.read_racks.div_ceil(2) + address.rack.get());
@@ -113,18 +113,18 @@ impl World {
     }
 
     /// Returns what a shuttle covers, standing or on its way.
-    fn body(&self, shuttle: &RealShuttle) -> Vec<Piece> {
+    fn body(&self, shuttle: &RealShuttle) -> Vec<Interval> {
         let half = u64::from(self.shape.shuttle_width_mm) * 500;
-        let piece = |shelf: u16, a: u64, b: u64| {
+        let interval = |shelf: u16, a: u64, b: u64| {
             (shuttle.panel, shelf, a.min(b).saturating_sub(half), a.max(b) + half)
         };
         let (rail, shelf) = (shuttle.rail, shuttle.shelf);
         match shuttle.doing {
-            Some(Action::Move { to, .. }) => vec![piece(shelf, rail, to.get())],
+            Some(Action::Move { to, .. }) => vec![interval(shelf, rail, to.get())],
             Some(Action::Crab { to, .. }) => {
-                vec![piece(shelf, rail, rail), piece(to.get(), rail, rail)]
+                vec![interval(shelf, rail, rail), interval(to.get(), rail, rail)]
             }
-            _ => vec![piece(shelf, rail, rail)],
+            _ => vec![interval(shelf, rail, rail)],
         }
     }
 
@@ -137,10 +137,10 @@ impl World {
     fn assert_apart(&self) {
         let bodies: Vec<_> = self.shuttles.iter().map(|shuttle| self.body(shuttle)).collect();
         for (index, body) in bodies.iter().enumerate() {
-            for (other, others) in bodies.iter().enumerate().skip(index + 1) {
-                for piece in body {
-                    let hit = others.iter().find(|their| meet(piece, their));
-                    assert_eq!(hit, None, "shuttles {index} and {other} collide at {piece:?}");
+            for (other, other_body) in bodies.iter().enumerate().skip(index + 1) {
+                for interval in body {
+                    let hit = other_body.iter().find(|candidate| overlap(interval, candidate));
+                    assert_eq!(hit, None, "shuttles {index} and {other} collide at {interval:?}");
                 }
             }
         }
@@ -161,7 +161,7 @@ impl World {
         assert!(shelves.contains(&real.shelf), "shuttle {shuttle} does not reach {drive}");
     }
 
-    fn eject_place(&self, panel: PanelIndex) -> (u16, u64, u16) {
+    fn eject_bay_position(&self, panel: PanelIndex) -> (u16, u64, u16) {
         let rail = u64::from(self.shape.rack_width_mm) * 500;
         (panel.get(), rail, self.shape.shelves_per_panel / 2)
     }
@@ -184,22 +184,22 @@ impl World {
                 self.assert_way(shuttle);
             }
             Action::Pick { shuttle, platter, from } => {
-                let hand = self.shuttles[shuttle.as_usize()].hand;
-                assert_eq!(hand, None, "shuttle {shuttle} picks {platter} with its hand full");
+                let picker = self.shuttles[shuttle.as_usize()].picker;
+                assert_eq!(picker, None, "shuttle {shuttle} picks {platter} with its hand full");
                 match from {
                     Source::EjectBay(panel) => {
-                        self.assert_stands(shuttle, self.eject_place(panel));
+                        self.assert_stands(shuttle, self.eject_bay_position(panel));
                     }
-                    Source::Storage(slot) => self.assert_stands(shuttle, self.slot_place(slot)),
+                    Source::Storage(slot) => self.assert_stands(shuttle, self.slot_position(slot)),
                     Source::Drive(drive, _) => self.assert_docked(shuttle, drive),
                 }
             }
             Action::Place { shuttle, platter, to } => {
-                let hand = self.shuttles[shuttle.as_usize()].hand;
-                assert_eq!(hand, Some(platter), "shuttle {shuttle} places what it has");
+                let picker = self.shuttles[shuttle.as_usize()].picker;
+                assert_eq!(picker, Some(platter), "shuttle {shuttle} places what it has");
                 match to {
                     Destination::Storage(slot) => {
-                        self.assert_stands(shuttle, self.slot_place(slot));
+                        self.assert_stands(shuttle, self.slot_position(slot));
                     }
                     Destination::Drive(drive, _) => self.assert_docked(shuttle, drive),
                 }
@@ -278,17 +278,17 @@ impl World {
             Action::Charge { .. } => {}
             Action::Pick { shuttle, platter, from } => {
                 self.take(platter, from);
-                self.shuttles[shuttle.as_usize()].hand = Some(platter);
+                self.shuttles[shuttle.as_usize()].picker = Some(platter);
             }
             Action::Place { shuttle, platter, to } => {
                 self.put(platter, to);
-                self.shuttles[shuttle.as_usize()].hand = None;
+                self.shuttles[shuttle.as_usize()].picker = None;
             }
             Action::Mount { drive, slot, platter } => {
                 let drive = &mut self.drives[drive.as_usize()];
-                let alone = drive.bays.values().all(|(_, mounted)| *mounted == Mounted::No);
+                let is_only = drive.bays.values().all(|(_, mounted)| *mounted == Mounted::No);
                 drive.bays.insert(slot, (platter, Mounted::Yes));
-                if alone {
+                if is_only {
                     (drive.facing, drive.head) = (Some(slot), None);
                 }
             }
@@ -320,7 +320,7 @@ impl World {
     pub(super) fn has(&self, platter: PlatterId) -> bool {
         self.ejected.contains_key(&platter)
             || self.storage.values().any(|stored| *stored == platter)
-            || self.shuttles.iter().any(|shuttle| shuttle.hand == Some(platter))
+            || self.shuttles.iter().any(|shuttle| shuttle.picker == Some(platter))
             || self.drives.iter().any(|drive| drive.bays.values().any(|bay| bay.0 == platter))
     }
 
@@ -390,8 +390,8 @@ impl World {
                 drive.bays.values_mut().for_each(|(_, mounted)| *mounted = Mounted::No);
             }
             Machine::Rail { panel, shelf, from, to } => {
-                let piece = (panel.get(), shelf.get(), from.get(), to.get());
-                let at = self.rails.iter().position(|rail| *rail == piece);
+                let interval = (panel.get(), shelf.get(), from.get(), to.get());
+                let at = self.rails.iter().position(|rail| *rail == interval);
                 self.rails.swap_remove(at.expect("only broken rails are repaired"));
             }
         }
@@ -419,9 +419,9 @@ impl World {
         let entered = self.body(real).into_iter().filter(|(_, shelf, ..)| {
             !matches!(real.doing, Some(Action::Crab { .. })) || *shelf != real.shelf
         });
-        for piece in entered {
-            let rail = self.rails.iter().find(|rail| meet(rail, &piece));
-            assert_eq!(rail, None, "shuttle {shuttle} enters a broken rail at {piece:?}");
+        for interval in entered {
+            let rail = self.rails.iter().find(|rail| overlap(rail, &interval));
+            assert_eq!(rail, None, "shuttle {shuttle} enters a broken rail at {interval:?}");
         }
     }
 
@@ -503,6 +503,6 @@ pub(super) fn machine_of(action: &Action) -> Machine {
     }
 }
 
-fn meet(a: &Piece, b: &Piece) -> bool {
+fn overlap(a: &Interval, b: &Interval) -> bool {
     (a.0, a.1) == (b.0, b.1) && a.2 < b.3 && b.2 < a.3
 }

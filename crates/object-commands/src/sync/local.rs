@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::s3::Verifier;
-use fulgurite_terminal::exit::{Coded, Exit};
+use fulgurite_terminal::exit::{Exit, ExitError};
 
 use super::super::put::{PlannedPut, plan};
 
@@ -24,7 +24,7 @@ pub(super) fn list(
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
             let message = format!("\"{}\" is not a folder", folder.display());
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => {
             return Ok((BTreeMap::new(), 0));
@@ -52,7 +52,7 @@ fn is_part(path: &Path) -> bool {
 }
 
 /// Whether the bytes of `path` match the checksum of `verifier`.
-pub(super) fn has_checksum(path: &Path, mut verifier: Verifier) -> anyhow::Result<bool> {
+pub(super) fn matches_checksum(path: &Path, mut verifier: Verifier) -> anyhow::Result<bool> {
     let shown = || format!("cannot read \"{}\"", path.display());
     let mut file = File::open(path).with_context(shown)?;
     let mut buffer = vec![0; fulgurite_client::limits::WRITE_BUFFER_BYTES];
@@ -65,11 +65,11 @@ pub(super) fn has_checksum(path: &Path, mut verifier: Verifier) -> anyhow::Resul
 }
 
 /// Removes a file, or an empty folder, and then the folders above it below `root` that become
-/// empty; those that `is_marked` (by their path below `root`) stay.
+/// empty; those that `has_marker` (by their path below `root`) stay.
 pub(super) fn remove(
     root: &Path,
     file: &PlannedPut,
-    is_marked: &dyn Fn(&Path) -> bool,
+    has_marker: &dyn Fn(&Path) -> bool,
 ) -> anyhow::Result<()> {
     let path = file.path();
     let removed =
@@ -80,7 +80,7 @@ pub(super) fn remove(
         let Ok(relative) = folder.strip_prefix(root) else { break };
         // A folder that is not empty cannot be removed, and neither can those above it.
         if relative.as_os_str().is_empty()
-            || is_marked(relative)
+            || has_marker(relative)
             || std::fs::remove_dir(folder).is_err()
         {
             break;

@@ -21,13 +21,15 @@ use fulgurite_client::file_time::FileTime;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_client::s3::{Client, ListedObject};
-use fulgurite_terminal::exit::{Coded, Exit};
-use fulgurite_terminal::output::{self, Output, counted, note};
+use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_terminal::output::{self, Output, note, pluralize};
 use fulgurite_terminal::progress::count_bar;
-use plan::{Compare, Direction, Entry, Look, Reason, differs_in_time, look, only_in_target};
+use plan::{
+    Compare, Comparison, Direction, Entry, Reason, compare_entries, differs_in_time, only_in_target,
+};
 use serde_json::json;
 
-use super::get::is_folder_mark;
+use super::get::is_folder_marker;
 use super::restore::wait_for_keys;
 use super::{
     Failures, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier, add_restore_states, for_each,
@@ -41,10 +43,10 @@ use crate::limits;
 pub struct SyncArgs {
     /// Folder, or s3://bucket/prefix
     #[arg(value_name = "FROM")]
-    from: Place,
+    from: Location,
     /// s3://bucket/prefix, or folder: made like FROM
     #[arg(value_name = "TO")]
-    to: Place,
+    to: Location,
     /// Delete what only TO has; on glass the key is destroyed
     #[arg(long)]
     delete: bool,
@@ -84,14 +86,14 @@ pub struct SyncArgs {
 
 /// One side of a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// A local folder.
     Folder(PathBuf),
     /// A prefix of a bucket.
     Bucket(S3Url),
 }
 
-impl FromStr for Place {
+impl FromStr for Location {
     type Err = fulgurite_client::names::NameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -129,7 +131,7 @@ struct Changes {
 
 /// The result of a sync.
 #[derive(Clone, Copy, Debug, Default)]
-struct Done {
+struct SyncSummary {
     objects: u64,
     bytes: u64,
     deleted: u64,
@@ -141,15 +143,15 @@ struct Done {
 /// Runs `sync`.
 pub(crate) async fn sync(args: &SyncArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let (direction, folder, url) = match (&args.from, &args.to) {
-        (Place::Folder(folder), Place::Bucket(url)) => (Direction::Up, folder, url),
-        (Place::Bucket(url), Place::Folder(folder)) => (Direction::Down, folder, url),
-        (Place::Folder(_), Place::Folder(_)) => {
+        (Location::Folder(folder), Location::Bucket(url)) => (Direction::Up, folder, url),
+        (Location::Bucket(url), Location::Folder(folder)) => (Direction::Down, folder, url),
+        (Location::Folder(_), Location::Folder(_)) => {
             let message = "one side must be s3://bucket/prefix; between folders use rsync";
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
-        (Place::Bucket(_), Place::Bucket(_)) => {
+        (Location::Bucket(_), Location::Bucket(_)) => {
             let message = "one side must be a folder; between buckets use fulgurite cp --recursive";
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
     };
     let client = remote.client()?;
@@ -171,7 +173,7 @@ impl Sync<'_> {
         let sides = Sides { files, objects };
         let surplus = self.surplus(&sides)?;
         let (changes, mut failures) = self.changes(&sides).await?;
-        let mut done = Done::default();
+        let mut done = SyncSummary::default();
         if self.args.dry_run {
             self.show_plan(&sides, &changes, &surplus, &mut done)?;
         } else {
@@ -206,9 +208,9 @@ impl Sync<'_> {
             let message = format!(
                 "the source is empty: --delete would delete all {} of the target; if that is \
                  meant, delete them yourself",
-                counted(surplus.len() as u64, "entry")
+                pluralize(surplus.len() as u64, "entry")
             );
-            return Err(Coded::new(Exit::Usage, message).into());
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
         Ok(surplus.into_iter().map(str::to_owned).collect())
     }
@@ -226,10 +228,10 @@ impl Sync<'_> {
         };
         let object = |key: &str| {
             let object = sides.objects.get(key)?;
-            Some(Entry { bytes: object.bytes, is_folder: is_folder_mark(object) })
+            Some(Entry { bytes: object.bytes, is_folder: is_folder_marker(object) })
         };
         let (mut changes, mut failures) = (Changes::default(), Failures::default());
-        let (mut reasons, mut asked) = (BTreeMap::new(), Vec::new());
+        let (mut reasons, mut to_query) = (BTreeMap::new(), Vec::new());
         let keys: Vec<&String> = match self.direction {
             Direction::Up => sides.files.keys().collect(),
             Direction::Down => sides.objects.keys().collect(),
@@ -240,15 +242,15 @@ impl Sync<'_> {
                 Direction::Down => (object(key), file(key).or_else(|| self.folder_at(key))),
             };
             let Some(source) = source else { continue };
-            match look(compare, source, target) {
-                Look::Same => changes.unchanged += 1,
-                Look::Differs(reason) => drop(reasons.insert(key.clone(), reason)),
-                Look::Ask => asked.push(key),
+            match compare_entries(compare, source, target) {
+                Comparison::Same => changes.unchanged += 1,
+                Comparison::Differs(reason) => drop(reasons.insert(key.clone(), reason)),
+                Comparison::NeedsQuery => to_query.push(key),
             }
         }
-        let bar = count_bar("compare", asked.len() as u64, self.out.is_json());
-        let work = |key| self.ask(compare, key, &sides.files[key]);
-        for_each(asked, self.args.transfers, work, |(key, answer)| {
+        let bar = count_bar("compare", to_query.len() as u64, self.out.is_json());
+        let work = |key| self.query(compare, key, &sides.files[key]);
+        for_each(to_query, self.args.transfers, work, |(key, answer)| {
             bar.inc(1);
             match answer {
                 Ok(None) => changes.unchanged += 1,
@@ -272,7 +274,7 @@ impl Sync<'_> {
     }
 
     /// Finds out whether a file and the object of its key differ, although they have the same size.
-    async fn ask<'k>(
+    async fn query<'k>(
         &self,
         compare: Compare,
         key: &'k String,
@@ -293,11 +295,11 @@ impl Sync<'_> {
             let differs = differs_in_time(self.direction, file.file_time(), head.file_time, put_at);
             return Ok(differs.then_some(Reason::Time));
         }
-        if !verifier.can_tell() {
+        if !verifier.has_checksum() {
             return Ok(Some(Reason::NoChecksum));
         }
         let path = file.path().to_owned();
-        let is_same = tokio::task::spawn_blocking(move || local::has_checksum(&path, verifier));
+        let is_same = tokio::task::spawn_blocking(move || local::matches_checksum(&path, verifier));
         Ok((!is_same.await??).then_some(Reason::Content))
     }
 
@@ -306,7 +308,7 @@ impl Sync<'_> {
         sides: &Sides,
         changes: &Changes,
         failures: &mut Failures,
-        done: &mut Done,
+        done: &mut SyncSummary,
     ) -> anyhow::Result<()> {
         let planned: Vec<PlannedPut> =
             changes.keys.iter().filter_map(|(key, _)| sides.files.get(key).cloned()).collect();
@@ -328,7 +330,7 @@ impl Sync<'_> {
         sides: &Sides,
         changes: &Changes,
         failures: &mut Failures,
-        done: &mut Done,
+        done: &mut SyncSummary,
     ) -> anyhow::Result<()> {
         let mut wanted: Vec<ListedObject> =
             changes.keys.iter().filter_map(|(key, _)| sides.objects.get(key).cloned()).collect();
@@ -359,9 +361,9 @@ impl Sync<'_> {
         &self,
         wanted: &mut [ListedObject],
         failures: &mut Failures,
-        done: &mut Done,
+        done: &mut SyncSummary,
     ) -> anyhow::Result<()> {
-        let needed = |object: &&ListedObject| object.needs_restore() && !is_folder_mark(object);
+        let needed = |object: &&ListedObject| object.needs_restore() && !is_folder_marker(object);
         let keys: Vec<String> =
             wanted.iter().filter(needed).map(|object| object.key.clone()).collect();
         let quiet = Output::silent();
@@ -399,24 +401,24 @@ impl Sync<'_> {
         sides: &Sides,
         surplus: &[String],
         failures: &mut Failures,
-        done: &mut Done,
+        done: &mut SyncSummary,
     ) -> anyhow::Result<()> {
         let bar = count_bar("delete", surplus.len() as u64, self.out.is_json());
         for batch in surplus.chunks(fulgurite_client::limits::DELETE_KEYS_MAX) {
-            let stayed = match self.direction {
+            let undeleted = match self.direction {
                 Direction::Up => {
-                    let stayed = self.client.delete_many(&self.url.bucket, batch).await?;
+                    let undeleted = self.client.delete_many(&self.url.bucket, batch).await?;
                     let error = |code: &str, message: &str| anyhow::anyhow!("{code}: {message}");
-                    stayed.into_iter().map(|f| (f.key, error(&f.code, &f.message))).collect()
+                    undeleted.into_iter().map(|f| (f.key, error(&f.code, &f.message))).collect()
                 }
                 Direction::Down => self.remove_files(sides, batch),
             };
-            let stayed: BTreeMap<String, anyhow::Error> = stayed;
-            for key in batch.iter().filter(|key| !stayed.contains_key(*key)) {
+            let undeleted: BTreeMap<String, anyhow::Error> = undeleted;
+            for key in batch.iter().filter(|key| !undeleted.contains_key(*key)) {
                 done.deleted += 1;
                 self.out.json(&json!({"type": "deleted", "key": key}))?;
             }
-            for (key, error) in stayed {
+            for (key, error) in undeleted {
                 failures.add(&bar, key, &error);
             }
             bar.inc(batch.len() as u64);
@@ -427,13 +429,13 @@ impl Sync<'_> {
 
     /// Removes files that the bucket does not have; returns those that could not be removed.
     fn remove_files(&self, sides: &Sides, keys: &[String]) -> BTreeMap<String, anyhow::Error> {
-        let is_marked = |folder: &Path| {
+        let has_marker = |folder: &Path| {
             let key = fulgurite_client::names::key_of(&self.prefix, folder);
             key.is_ok_and(|key| sides.objects.contains_key(&format!("{key}/")))
         };
         let remove = |key: &String| {
             let file = sides.files.get(key)?;
-            let error = local::remove(self.folder, file, &is_marked).err()?;
+            let error = local::remove(self.folder, file, &has_marker).err()?;
             Some((key.clone(), error))
         };
         keys.iter().filter_map(remove).collect()
@@ -444,7 +446,7 @@ impl Sync<'_> {
         sides: &Sides,
         changes: &Changes,
         surplus: &[String],
-        done: &mut Done,
+        done: &mut SyncSummary,
     ) -> anyhow::Result<()> {
         let action = self.action();
         for (key, reason) in &changes.keys {
@@ -479,7 +481,7 @@ impl Sync<'_> {
     fn show(
         &self,
         changes: &Changes,
-        done: Done,
+        done: SyncSummary,
         skipped: u64,
         seconds: f64,
     ) -> anyhow::Result<()> {
@@ -489,8 +491,9 @@ impl Sync<'_> {
             "archived": done.archived, "restoring": done.restoring, "failed": done.failed,
             "skipped": skipped, "seconds": seconds, "dry_run": self.args.dry_run,
         }))?;
-        let (count, size) = (counted(done.objects, "object"), output::bytes(done.bytes));
-        let (deleted, same) = (output::grouped(done.deleted), output::grouped(changes.unchanged));
+        let (count, size) = (pluralize(done.objects, "object"), output::bytes(done.bytes));
+        let (deleted, same) =
+            (output::group_digits(done.deleted), output::group_digits(changes.unchanged));
         let verb = match (self.direction, self.args.dry_run) {
             (Direction::Up, _) => "put",
             (Direction::Down, true) => "get",
@@ -507,17 +510,17 @@ impl Sync<'_> {
             ))?;
         }
         if skipped > 0 && !self.out.is_json() {
-            note(format_args!("skipped {}: links and special files", counted(skipped, "entry")));
+            note(format_args!("skipped {}: links and special files", pluralize(skipped, "entry")));
         }
         Ok(())
     }
 
     /// Returns the error for objects on glass that were not fetched.
-    fn archived(&self, done: Done) -> anyhow::Result<()> {
+    fn archived(&self, done: SyncSummary) -> anyhow::Result<()> {
         if done.archived == 0 {
             return Ok(());
         }
-        let objects = counted(done.archived, "object");
+        let objects = pluralize(done.archived, "object");
         let message = if self.args.restore {
             format!("{objects} on glass, copies are asked for: run the same sync again later")
         } else {
@@ -525,6 +528,6 @@ impl Sync<'_> {
                 "{objects} on glass and not fetched: add --restore, and --wait to wait for them"
             )
         };
-        Err(Coded::new(Exit::Archived, message).into())
+        Err(ExitError::new(Exit::Archived, message).into())
     }
 }

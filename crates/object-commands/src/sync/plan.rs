@@ -74,29 +74,33 @@ pub(super) struct Entry {
 
 /// The result of comparing two listings for a key of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Comparison {
     /// Nothing to do.
     Same,
     /// It must be transferred.
     Differs(Reason),
     /// Only a query of the object can decide.
-    Ask,
+    NeedsQuery,
 }
 
 /// Compares the two listings for a key.
-pub(super) fn look(compare: Compare, source: Entry, target: Option<Entry>) -> Look {
-    let Some(target) = target else { return Look::Differs(Reason::New) };
+pub(super) fn compare_entries(
+    compare: Compare,
+    source: Entry,
+    target: Option<Entry>,
+) -> Comparison {
+    let Some(target) = target else { return Comparison::Differs(Reason::New) };
     if source.is_folder && target.is_folder {
-        return Look::Same;
+        return Comparison::Same;
     }
     if source.bytes != target.bytes || source.is_folder != target.is_folder {
-        return Look::Differs(Reason::Size);
+        return Comparison::Differs(Reason::Size);
     }
     // Two empty files are the same.
     if source.bytes == 0 || compare == Compare::Size {
-        return Look::Same;
+        return Comparison::Same;
     }
-    Look::Ask
+    Comparison::NeedsQuery
 }
 
 /// Whether a file and an object of the same size differ by their times.

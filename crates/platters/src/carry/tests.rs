@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::far::tests::Memory;
-use crate::seal::Cause;
+use crate::seal::SealTrigger;
 use crate::testing::Bench;
 
 type Libraries = [Arc<Memory>; 2];
@@ -16,14 +16,14 @@ fn sealed() -> (Bench, Libraries, SetRow) {
     for name in ["a", "b", "c"] {
         bench.held.put(name, 50_000);
     }
-    let report = bench.sealer.seal_all(Cause::Order).unwrap();
+    let report = bench.sealer.seal_all(SealTrigger::Order).unwrap();
     let row: SetRow =
-        rows::get(&*bench.given.catalog, SETS, &report.sets[0].set.to_bytes()).unwrap().unwrap();
+        rows::get(&*bench.context.catalog, SETS, &report.sets[0].set.to_bytes()).unwrap().unwrap();
     (bench, libraries, row)
 }
 
 fn carrier(bench: &Bench) -> Carrier {
-    Carrier::new(&bench.given)
+    Carrier::new(&bench.context)
 }
 
 fn run(bench: &Bench) -> Result<()> {
@@ -31,12 +31,12 @@ fn run(bench: &Bench) -> Result<()> {
 }
 
 fn far_row(bench: &Bench, platter: PlatterId) -> Option<FarRow> {
-    crate::far::place(&*bench.given.catalog, platter).unwrap()
+    crate::far::place(&*bench.context.catalog, platter).unwrap()
 }
 
 fn slot(bench: &Bench, platter: PlatterId) -> Option<u32> {
     let row: Option<PlatterRow> =
-        rows::get(&*bench.given.catalog, PLATTERS, &platter.to_bytes()).unwrap();
+        rows::get(&*bench.context.catalog, PLATTERS, &platter.to_bytes()).unwrap();
     row.unwrap().slot
 }
 
@@ -46,7 +46,7 @@ fn check(bench: &Bench, row: &SetRow) {
         let is_away = far_row(bench, platter).is_some_and(|row| row.is_there);
         assert_eq!(bench.files.exists(platter), !is_away, "{platter}");
         assert_eq!(slot(bench, platter).is_some(), !is_away, "{platter}");
-        let open = bench.given.open(platter).unwrap();
+        let open = bench.context.open(platter).unwrap();
         assert_eq!(matches!(open, crate::far::OpenPlatter::Far(_)), is_away);
     }
     let slots = row.platters().filter(|(_, platter)| slot(bench, *platter).is_some()).count();
@@ -61,7 +61,7 @@ fn the_last_redundancy_platters_go_one_to_each_library_and_stay_what_they_were()
         .iter()
         .map(|platter| std::fs::read(bench.files.path(*platter)).unwrap())
         .collect();
-    let away = usize::from(bench.given.far_redundancy).min(row.redundancy.len());
+    let away = usize::from(bench.context.far_redundancy).min(row.redundancy.len());
     run(&bench).unwrap();
     check(&bench, &row);
     let stay = row.redundancy.len() - away;
@@ -71,10 +71,10 @@ fn the_last_redundancy_platters_go_one_to_each_library_and_stay_what_they_were()
         assert_eq!(held.iter().filter(|held| **held).count(), usize::from(at >= stay), "{held:?}");
     }
     assert!(libraries.iter().all(|library| library.held().len() == 1));
-    let shown = shown(&bench.given).unwrap();
-    let told: Vec<(&str, u64, u64)> =
-        shown.iter().map(|s| (s.library.as_str(), s.platters, s.waiting)).collect();
-    assert_eq!(told, [("oslo", 1, 0), ("turin", 1, 0)]);
+    let status = status(&bench.context).unwrap();
+    let statuses: Vec<(&str, u64, u64)> =
+        status.iter().map(|s| (s.library.as_str(), s.platters, s.waiting)).collect();
+    assert_eq!(statuses, [("oslo", 1, 0), ("turin", 1, 0)]);
     // Nothing is left to do, and nothing is repeated.
     let reads = || libraries.each_ref().map(|library| library.reads.load(ORDER));
     let before = reads();
@@ -92,7 +92,7 @@ fn a_library_that_is_away_keeps_no_other_waiting_and_goes_on_when_it_is_back() {
     assert!(matches!(&error, PlattersError::FarUnavailable { library, .. } if library == "oslo"));
     check(&bench, &row);
     assert_eq!((oslo.held().len(), turin.held().len()), (0, 1));
-    assert_eq!(shown(&bench.given).unwrap()[0].waiting, 1);
+    assert_eq!(status(&bench.context).unwrap()[0].waiting, 1);
     oslo.set_away(false);
     run(&bench).unwrap();
     check(&bench, &row);
@@ -102,11 +102,11 @@ fn a_library_that_is_away_keeps_no_other_waiting_and_goes_on_when_it_is_back() {
 #[test]
 fn what_a_library_gives_back_otherwise_stays_at_home_and_is_put_again() {
     let (bench, [oslo, turin], row) = sealed();
-    oslo.set_falsifies(true);
+    oslo.set_corrupting(true);
     let error = run(&bench).unwrap_err().to_string();
     assert!(error.contains("as it did not get it"), "{error}");
     check(&bench, &row);
-    oslo.set_falsifies(false);
+    oslo.set_corrupting(false);
     run(&bench).unwrap();
     check(&bench, &row);
     assert_eq!((oslo.held().len(), turin.held().len()), (1, 1));
@@ -138,7 +138,7 @@ fn a_crash_between_the_row_and_the_file_leaves_a_file_that_goes_if_the_library_h
 fn a_platter_at_home_stays_when_the_library_has_as_many_other_bytes() {
     let (bench, [oslo, turin], row) = sealed();
     // The library's copy differs in a bit, and the platter at home cannot be opened for a moment.
-    oslo.set_falsifies(true);
+    oslo.set_corrupting(true);
     assert!(run(&bench).is_err());
     let platter = *oslo.held().keys().next().unwrap();
     let (path, hidden) = (bench.files.path(platter), bench.files.path(platter).with_extension("x"));
@@ -153,8 +153,8 @@ fn a_platter_at_home_stays_when_the_library_has_as_many_other_bytes() {
     // The same if its row nevertheless says that it is away.
     let carrier = carrier(&bench);
     let far = far_row(&bench, platter).unwrap();
-    carrier.note_away(platter, FarRow { is_there: true, ..far }).unwrap();
-    oslo.set_falsifies(false);
+    carrier.record_away(platter, FarRow { is_there: true, ..far }).unwrap();
+    oslo.set_corrupting(false);
     run(&bench).unwrap();
     assert_eq!(oslo.held()[&platter], bytes, "the good one went there once more");
     assert_eq!(turin.held().len(), 1);
@@ -171,7 +171,7 @@ fn a_platter_of_which_no_row_says_where_it_is_is_looked_for() {
     let forget = move |tx: &mut Transaction<'_>| -> Result<()> {
         keys.into_iter().try_for_each(|key| Ok(tx.delete(FAR, key)?))
     };
-    bench.given.committer.commit_blocking(forget).unwrap();
+    bench.context.committer.commit_blocking(forget).unwrap();
     libraries[0].set_away(true);
     let mut carrier = carrier(&bench);
     assert!(carrier.run(&|_| {}).is_err());
@@ -196,7 +196,7 @@ fn a_platter_that_is_lost_at_home_keeps_no_other_from_going() {
 fn without_far_libraries_nothing_is_done() {
     let bench = Bench::new();
     bench.held.put("a", 50_000);
-    bench.sealer.seal_all(Cause::Order).unwrap();
+    bench.sealer.seal_all(SealTrigger::Order).unwrap();
     run(&bench).unwrap();
     assert_eq!(bench.count(FAR), 0);
 }

@@ -97,11 +97,11 @@ impl Counters {
         self.parts.fetch_add(1, Ordering::Relaxed);
         for sector in &decoded.sectors {
             let read_by = self.by_decoder.get(usize::from(sector.decoder));
-            let by = match (sector.reading(), read_by) {
+            let counter = match (sector.reading(), read_by) {
                 (SectorReading::Read { .. }, Some(counter)) => counter,
                 (SectorReading::Read { .. }, None) | (SectorReading::Lost, _) => &self.lost,
             };
-            by.fetch_add(1, Ordering::Relaxed);
+            counter.fetch_add(1, Ordering::Relaxed);
             self.reread.fetch_add(u64::from(sector.reads > 1), Ordering::Relaxed);
             let voxels = decoded.voxels * u64::from(sector.decodes);
             self.voxels.fetch_add(voxels, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use fulgurite_decode::{
     standard_linear, standard_model,
 };
 use fulgurite_glass::channel::{self, Channel};
-use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_glass::{SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 use serde::{Deserialize, Serialize};
 
@@ -65,8 +65,8 @@ impl MediumSettings {
 
     /// Whether one of these models is the required one, or none is required.
     pub(crate) fn is_served_by(&self, models: &[Arc<Model>]) -> bool {
-        let is = |hash: &String| models.iter().any(|model| model.id().hash == *hash);
-        self.model.as_ref().is_none_or(is)
+        let has_hash = |hash: &String| models.iter().any(|model| model.id().hash == *hash);
+        self.model.as_ref().is_none_or(has_hash)
     }
 
     /// Returns the number of layers below and above a sector whose light is seen in its images.
@@ -122,7 +122,7 @@ impl Job {
         if size == 0 || wanted.start >= wanted.end || wanted.end > self.bytes.len() / size {
             return Err("the job does not carry the sectors that it asks for".to_owned());
         }
-        let at = SectorsAt {
+        let at = SectorExtent {
             platter: self.platter,
             track: self.track,
             first: self.first,
@@ -166,8 +166,12 @@ impl DecodedSector {
 }
 
 impl Decoded {
-    pub(crate) fn new(reader: &mut VoxelReader, of: &[SectorOutcome], bytes: Vec<u8>) -> Self {
-        let sectors = of.iter().map(|outcome| DecodedSector {
+    pub(crate) fn new(
+        reader: &mut VoxelReader,
+        sector_outcomes: &[SectorOutcome],
+        bytes: Vec<u8>,
+    ) -> Self {
+        let sectors = sector_outcomes.iter().map(|outcome| DecodedSector {
             read: match outcome.reading {
                 SectorReading::Lost => None,
                 SectorReading::Read { margin } => Some(margin),

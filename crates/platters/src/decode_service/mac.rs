@@ -54,21 +54,21 @@ impl QueueKey {
         &self,
         subject: &str,
         bytes: &[u8],
-    ) -> Result<T, NoMessage> {
+    ) -> Result<T, MessageError> {
         if bytes.first().is_some_and(|version| *version != VERSION) {
-            return Err(NoMessage::OtherVersion);
+            return Err(MessageError::OtherVersion);
         }
         let Some((signed, mac)) = bytes.split_last_chunk::<MAC_BYTES>() else {
-            return Err(NoMessage::Forged);
+            return Err(MessageError::Forged);
         };
         // The comparison takes constant time.
         if self.mac(subject, signed) != blake3::Hash::from_bytes(*mac) {
-            return Err(NoMessage::Forged);
+            return Err(MessageError::Forged);
         }
         let rest = signed.split_first().map_or(&[][..], |(_, rest)| rest);
         match postcard::take_from_bytes(rest) {
             Ok((message, [])) => Ok(message),
-            Ok(_) | Err(_) => Err(NoMessage::Malformed),
+            Ok(_) | Err(_) => Err(MessageError::Malformed),
         }
     }
 }
@@ -81,7 +81,7 @@ impl std::fmt::Debug for QueueKey {
 
 /// Why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoMessage {
+pub(crate) enum MessageError {
     /// From another version of the program.
     OtherVersion,
     /// Not sealed with the queue's key, not complete, or for another subject.
@@ -90,7 +90,7 @@ pub(crate) enum NoMessage {
     Malformed,
 }
 
-impl std::fmt::Display for NoMessage {
+impl std::fmt::Display for MessageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::OtherVersion => "it is of another version of the program",

@@ -15,10 +15,10 @@
 //! lost, which the erasure codes handle.
 
 mod counters;
+mod fuzz_api;
 mod job;
 mod mac;
 mod nats;
-mod outside;
 mod queue;
 mod tariff;
 mod threads;
@@ -29,15 +29,15 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use fulgurite_decode::DecodeError;
-use fulgurite_glass::{GlassError, SectorReading, SectorsAt};
+use fulgurite_glass::{GlassError, SectorExtent, SectorReading};
 
 pub use counters::DecodeStatus;
+pub(crate) use fuzz_api::check_message;
+#[cfg(test)]
+pub(crate) use fuzz_api::sample_messages;
 pub(crate) use job::{MediumSettings, RATE, standard_model_of};
 use nats::Dispatcher;
 pub use nats::QueueAddress;
-pub(crate) use outside::check_message;
-#[cfg(test)]
-pub(crate) use outside::sample_messages;
 pub(crate) use queue::Urgency;
 use queue::{Failure, Part, Shared};
 pub use tariff::{HOURS, Tariff};
@@ -49,7 +49,7 @@ pub use worker::{DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 const PARTS_PER_WORKER: usize = 2;
 
 /// Parts of a track for other machines, however many there are.
-const PARTS_SENT: usize = 8;
+const REMOTE_PARTS: usize = 8;
 
 /// Maximum bytes of a message; servers take a megabyte.
 const MESSAGE_BYTES: usize = 768 << 10;
@@ -58,7 +58,7 @@ const MESSAGE_BYTES: usize = 768 << 10;
 #[derive(Debug)]
 enum Workers {
     Threads(Threads),
-    Sent(Dispatcher),
+    Remote(Dispatcher),
 }
 
 /// The decode service.
@@ -91,7 +91,7 @@ impl DecodeService {
     ///
     /// # Errors
     /// When the settings name no decoder.
-    pub(crate) fn sent(
+    pub(crate) fn remote(
         address: QueueAddress,
         medium: MediumSettings,
         drives: u32,
@@ -100,7 +100,7 @@ impl DecodeService {
         let names = vec!["linear".to_owned(), "learned".to_owned()];
         let shared = Arc::new(Shared::new(names, energy));
         let dispatcher = Dispatcher::start(Arc::clone(&shared), address, medium)?;
-        Ok(Self::new(shared, Workers::Sent(dispatcher), drives))
+        Ok(Self::new(shared, Workers::Remote(dispatcher), drives))
     }
 
     fn new(shared: Arc<Shared>, workers: Workers, drives: u32) -> Self {
@@ -110,7 +110,7 @@ impl DecodeService {
     /// Reads sectors, as [`fulgurite_glass::Medium::read`] does, and blocks until they are decoded.
     pub(crate) fn read(
         &self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
         urgency: Urgency,
@@ -164,10 +164,10 @@ impl DecodeService {
     }
 
     /// Whether deferred parts may wait for other machines or hours.
-    pub(crate) fn decodes_later(&self) -> bool {
+    pub(crate) fn can_defer_decoding(&self) -> bool {
         match &self.workers {
-            Workers::Threads(_) => self.shared.holds(),
-            Workers::Sent(_) => true,
+            Workers::Threads(_) => self.shared.can_hold(),
+            Workers::Remote(_) => true,
         }
     }
 
@@ -175,7 +175,7 @@ impl DecodeService {
     pub(crate) fn stop(&self) {
         match &self.workers {
             Workers::Threads(_) => self.shared.close(true),
-            Workers::Sent(dispatcher) => {
+            Workers::Remote(dispatcher) => {
                 self.shared.close(false);
                 dispatcher.stop();
             }
@@ -184,14 +184,14 @@ impl DecodeService {
 
     /// Returns its current and past work.
     pub(crate) fn status(&self) -> DecodeStatus {
-        let (now, most) = match &self.workers {
+        let (now, limit) = match &self.workers {
             Workers::Threads(threads) => {
-                let (now, most) = threads.count();
-                (now, Some(most))
+                let (now, limit) = threads.count();
+                (now, Some(limit))
             }
-            Workers::Sent(dispatcher) => (dispatcher.workers(), None),
+            Workers::Remote(dispatcher) => (dispatcher.workers(), None),
         };
-        self.shared.status(now, most)
+        self.shared.status(now, limit)
     }
 
     /// Returns the number of sectors of a part.
@@ -200,10 +200,10 @@ impl DecodeService {
             Workers::Threads(threads) => {
                 count.div_ceil(threads.count().1 as usize * PARTS_PER_WORKER).max(1)
             }
-            Workers::Sent(dispatcher) => {
+            Workers::Remote(dispatcher) => {
                 let neighbors = 2 * dispatcher.neighbors();
-                let most = (MESSAGE_BYTES / sector_bytes.max(1)).saturating_sub(neighbors);
-                count.div_ceil(PARTS_SENT).clamp(1, most.max(1))
+                let limit = (MESSAGE_BYTES / sector_bytes.max(1)).saturating_sub(neighbors);
+                count.div_ceil(REMOTE_PARTS).clamp(1, limit.max(1))
             }
         }
     }
@@ -211,7 +211,7 @@ impl DecodeService {
     fn wake(&self) {
         match &self.workers {
             Workers::Threads(threads) => threads.wake(),
-            Workers::Sent(dispatcher) => dispatcher.wake(),
+            Workers::Remote(dispatcher) => dispatcher.wake(),
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Jobs lie in a work-queue stream on the server's disk until a worker acknowledges one, which it
 //! does after its answer lies in a second stream. If anything dies in between (worker, server,
 //! connection), a job is delivered again and an answer may come twice, but never not at all:
-//! duplicate answers are counted and dropped. A job that killed [`DELIVERIES`] workers is given up.
-//! A part that no worker decodes in time is an error to its reader.
+//! duplicate answers are counted and dropped. A job that killed [`DELIVERIES_MAX`] workers is given
+//! up. A part that no worker decodes in time is an error to its reader.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ use serde::Deserialize;
 use tokio::sync::Notify;
 
 use super::job::{Answer, Job, JobOutcome, MediumSettings};
-use super::mac::{NoMessage, QueueKey};
+use super::mac::{MessageError, QueueKey};
 use super::queue::{CLOSED, Failure, Next, Part, Shared, Urgency};
 
 /// The stream of jobs, and the prefix of its subjects.
@@ -36,20 +36,20 @@ const ANSWERS: &str = "FULGURITE_DECODE_ANSWERS";
 const ANSWER_SUBJECT: &str = "fulgurite.decode.answer";
 
 /// How long a part may be on the way; the server drops jobs and answers that are older.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15 * 60);
+pub(super) const PART_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// How long a worker may be silent about a job before it is redelivered.
 pub(super) const ACK_WAIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// Maximum deliveries of a job to workers.
-pub(super) const DELIVERIES: i64 = 3;
+pub(super) const DELIVERIES_MAX: i64 = 3;
 
 /// Maximum number of parts on the way, and how many of them may be deferred.
-const IN_FLIGHT: usize = 256;
-const IN_FLIGHT_DEFERRED: usize = 128;
+const IN_FLIGHT_MAX: usize = 256;
+const IN_FLIGHT_DEFERRED_MAX: usize = 128;
 
 /// A worker that did not answer for this long is not counted.
-const WORKER_SEEN: Duration = Duration::from_secs(60);
+const WORKER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause after the server could not be reached, and between checks of the time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -152,7 +152,7 @@ impl QueueAddress {
             name: name.to_owned(),
             subjects: vec![subjects],
             retention: RetentionPolicy::WorkQueue,
-            max_age: PATIENCE,
+            max_age: PART_TIMEOUT,
             ..StreamConfig::default()
         };
         let make = async |config: StreamConfig| {
@@ -169,14 +169,14 @@ impl QueueAddress {
         // Consumers exist first, so that jobs are kept for workers that come later.
         for urgency in [Urgency::Urgent, Urgency::Deferred] {
             let config = pull::Config {
-                durable_name: Some(word(urgency).to_owned()),
+                durable_name: Some(urgency_name(urgency).to_owned()),
                 ack_policy: AckPolicy::Explicit,
                 ack_wait: ACK_WAIT,
-                max_deliver: DELIVERIES,
+                max_deliver: DELIVERIES_MAX,
                 filter_subject: job_subject(urgency),
                 ..pull::Config::default()
             };
-            let made = jobs.get_or_create_consumer(word(urgency), config).await;
+            let made = jobs.get_or_create_consumer(urgency_name(urgency), config).await;
             made.map_err(|error| error.to_string())?;
         }
         Ok(Queues { client, context, jobs, answers })
@@ -198,7 +198,7 @@ impl QueueAddress {
 impl Queues {
     /// Returns the consumer of the jobs of one urgency, for workers.
     pub(super) async fn jobs(&self, urgency: Urgency) -> Result<PullConsumer, String> {
-        self.jobs.get_consumer(word(urgency)).await.map_err(|error| error.to_string())
+        self.jobs.get_consumer(urgency_name(urgency)).await.map_err(|error| error.to_string())
     }
 
     /// Subscribes to the answers to one archive.
@@ -209,7 +209,7 @@ impl Queues {
             ack_policy: AckPolicy::Explicit,
             ack_wait: ACK_WAIT,
             filter_subject: answer_subject(id),
-            inactive_threshold: PATIENCE,
+            inactive_threshold: PART_TIMEOUT,
             ..pull::Config::default()
         };
         let consumer: PullConsumer =
@@ -218,7 +218,7 @@ impl Queues {
     }
 }
 
-fn word(urgency: Urgency) -> &'static str {
+fn urgency_name(urgency: Urgency) -> &'static str {
     match urgency {
         Urgency::Urgent => "urgent",
         Urgency::Deferred => "deferred",
@@ -226,7 +226,7 @@ fn word(urgency: Urgency) -> &'static str {
 }
 
 fn job_subject(urgency: Urgency) -> String {
-    format!("{JOB_SUBJECT}.{}", word(urgency))
+    format!("{JOB_SUBJECT}.{}", urgency_name(urgency))
 }
 
 fn answer_subject(id: &str) -> String {
@@ -235,7 +235,7 @@ fn answer_subject(id: &str) -> String {
 
 /// The server's advisory about a message that was delivered too often.
 #[derive(Debug, Deserialize)]
-struct TooOften {
+struct MaxDeliveriesAdvisory {
     stream_seq: u64,
 }
 
@@ -250,7 +250,7 @@ pub(super) struct Dispatcher {
 #[derive(Debug, Default)]
 struct Signal {
     wake: Notify,
-    ends: AtomicBool,
+    is_stopping: AtomicBool,
 }
 
 impl Dispatcher {
@@ -278,7 +278,7 @@ impl Dispatcher {
             workers: Arc::clone(&workers),
             in_flight: BTreeMap::new(),
             next: 0,
-            trouble: format!("no decode worker of {address} answered"),
+            failure: format!("no decode worker of {address} answered"),
         };
         let thread = std::thread::Builder::new().name("decode-queue".to_owned());
         let started = thread.spawn(move || {
@@ -294,7 +294,7 @@ impl Dispatcher {
 
     /// Stops sending, and refuses what is on the way.
     pub(super) fn stop(&self) {
-        self.signal.ends.store(true, Ordering::Release);
+        self.signal.is_stopping.store(true, Ordering::Release);
         self.signal.wake.notify_one();
     }
 
@@ -311,7 +311,7 @@ impl Dispatcher {
     /// Number of workers that answered recently.
     pub(super) fn workers(&self) -> u32 {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = workers.values().filter(|at| at.elapsed() < WORKER_SEEN);
+        let seen = workers.values().filter(|at| at.elapsed() < WORKER_TIMEOUT);
         u32::try_from(seen.count()).unwrap_or(u32::MAX)
     }
 }
@@ -324,7 +324,7 @@ impl Drop for Dispatcher {
 
 /// A part on the way.
 #[derive(Debug)]
-struct Sent {
+struct InFlightPart {
     part: Part,
     at: Instant,
     /// Its sequence number in the stream of jobs.
@@ -340,19 +340,19 @@ struct Sender {
     key: QueueKey,
     signal: Arc<Signal>,
     workers: Arc<Mutex<BTreeMap<String, Instant>>>,
-    in_flight: BTreeMap<u64, Sent>,
+    in_flight: BTreeMap<u64, InFlightPart>,
     next: u64,
     /// Why answers may be missing.
-    trouble: String,
+    failure: String,
 }
 
 impl Sender {
     /// Runs the thread until the service is dropped.
     async fn run(mut self, address: &QueueAddress) {
-        while !self.signal.ends.load(Ordering::Acquire) {
+        while !self.signal.is_stopping.load(Ordering::Acquire) {
             if let Err(error) = self.serve(address).await {
-                self.trouble = format!("the decode queue {address} cannot be used: {error}");
-                tracing::warn!("{}", self.trouble);
+                self.failure = format!("the decode queue {address} cannot be used: {error}");
+                tracing::warn!("{}", self.failure);
                 self.give_up_late();
                 tokio::time::sleep(PAUSE).await;
             }
@@ -366,12 +366,12 @@ impl Sender {
     /// Sends and receives until something goes wrong with the server.
     async fn serve(&mut self, address: &QueueAddress) -> Result<(), String> {
         let queues = address.open("fulgurite archive").await?;
-        let too_often = format!("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{JOBS}.*");
-        let subscribed = queues.client.subscribe(too_often).await;
-        let mut too_often = subscribed.map_err(|error| error.to_string())?;
+        let advisories = format!("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{JOBS}.*");
+        let subscribed = queues.client.subscribe(advisories).await;
+        let mut advisories = subscribed.map_err(|error| error.to_string())?;
         let mut answers = queues.answers(&self.id).await?;
-        self.trouble = format!("no decode worker of {address} answered");
-        while !self.signal.ends.load(Ordering::Acquire) {
+        self.failure = format!("no decode worker of {address} answered");
+        while !self.signal.is_stopping.load(Ordering::Acquire) {
             let hold = self.send(&queues).await?;
             self.give_up_late();
             let signal = Arc::clone(&self.signal);
@@ -383,9 +383,10 @@ impl Sender {
                     self.take(&message.payload);
                     message.ack().await.map_err(|error| error.to_string())?;
                 }
-                Some(message) = too_often.next() => {
-                    if let Ok(TooOften { stream_seq }) = serde_json::from_slice(&message.payload) {
-                        self.was_deadly(stream_seq);
+                Some(message) = advisories.next() => {
+                    let advisory = serde_json::from_slice(&message.payload);
+                    if let Ok(MaxDeliveriesAdvisory { stream_seq }) = advisory {
+                        self.give_up_poison_job(stream_seq);
                         // The server keeps it, but no longer delivers it.
                         let _ = queues.jobs.delete_message(stream_seq).await;
                     }
@@ -398,12 +399,12 @@ impl Sender {
     /// Sends the parts that may be sent. Returns how long until more may be, if that is known.
     async fn send(&mut self, queues: &Queues) -> Result<Option<Duration>, String> {
         let hold = loop {
-            let deferred = |sent: &&Sent| sent.part.urgency == Urgency::Deferred;
+            let deferred = |sent: &&InFlightPart| sent.part.urgency == Urgency::Deferred;
             let deferred = self.in_flight.values().filter(deferred).count();
-            if self.in_flight.len() >= IN_FLIGHT {
+            if self.in_flight.len() >= IN_FLIGHT_MAX {
                 break None;
             }
-            let part = match self.shared.next_of(deferred < IN_FLIGHT_DEFERRED) {
+            let part = match self.shared.next_of(deferred < IN_FLIGHT_DEFERRED_MAX) {
                 Next::Part(part) => part,
                 Next::Wait(hold) => break hold,
             };
@@ -421,7 +422,8 @@ impl Sender {
             match stored {
                 Ok(stored) => {
                     let sequence = stored.sequence;
-                    self.in_flight.insert(self.next, Sent { part, at: Instant::now(), sequence });
+                    self.in_flight
+                        .insert(self.next, InFlightPart { part, at: Instant::now(), sequence });
                 }
                 Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
                     let reason = format!("the queue takes no messages of that size: {error}");
@@ -464,19 +466,19 @@ impl Sender {
     fn take(&mut self, payload: &[u8]) {
         let answer = match self.key.open::<Answer>(&answer_subject(&self.id), payload) {
             Ok(answer) => answer,
-            Err(why) => {
-                if why == NoMessage::Forged {
+            Err(reason) => {
+                if reason == MessageError::Forged {
                     self.shared.counters.forged.fetch_add(1, Ordering::Relaxed);
                 }
-                tracing::warn!("an answer on the decode queue was dropped: {why}");
+                tracing::warn!("an answer on the decode queue was dropped: {reason}");
                 return;
             }
         };
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        workers.retain(|_, seen| seen.elapsed() < WORKER_SEEN);
+        workers.retain(|_, seen| seen.elapsed() < WORKER_TIMEOUT);
         workers.insert(answer.worker, Instant::now());
         drop(workers);
-        let Some(Sent { part, .. }) = self.in_flight.remove(&answer.number) else {
+        let Some(InFlightPart { part, .. }) = self.in_flight.remove(&answer.number) else {
             self.shared.counters.duplicates.fetch_add(1, Ordering::Relaxed);
             return;
         };
@@ -488,7 +490,7 @@ impl Sender {
             // An answer that does not fit this part counts as a dead worker.
             JobOutcome::Decoded(_) | JobOutcome::Died => {
                 self.shared.busy(took);
-                self.shared.died(part);
+                self.shared.retry_or_fail(part);
             }
             JobOutcome::Refused(reason) => {
                 self.shared.busy(took);
@@ -498,24 +500,24 @@ impl Sender {
     }
 
     /// Gives up a job that reached its delivery limit without an answer.
-    fn was_deadly(&mut self, sequence: u64) {
-        let of = self.in_flight.iter().find(|(_, sent)| sent.sequence == sequence);
-        let Some(sent) = of.map(|(number, _)| *number).and_then(|n| self.in_flight.remove(&n))
+    fn give_up_poison_job(&mut self, sequence: u64) {
+        let found = self.in_flight.iter().find(|(_, sent)| sent.sequence == sequence);
+        let Some(sent) = found.map(|(number, _)| *number).and_then(|n| self.in_flight.remove(&n))
         else {
             return;
         };
         tracing::error!(platter = %sent.part.at.platter, track = %sent.part.at.track,
-            "decode workers died over a part, {DELIVERIES} times");
-        self.shared.counters.deaths.fetch_add(DELIVERIES.unsigned_abs(), Ordering::Relaxed);
+            "decode workers died over a part, {DELIVERIES_MAX} times");
+        self.shared.counters.deaths.fetch_add(DELIVERIES_MAX.unsigned_abs(), Ordering::Relaxed);
         sent.part.answer(Err(Failure::Dead));
     }
 
     /// Refuses parts that no worker decoded in time.
     fn give_up_late(&mut self) {
-        self.shared.refuse_late(PATIENCE, &self.trouble);
-        let is_late = |sent: &mut Sent| sent.at.elapsed() > PATIENCE;
+        self.shared.refuse_late(PART_TIMEOUT, &self.failure);
+        let is_late = |sent: &mut InFlightPart| sent.at.elapsed() > PART_TIMEOUT;
         for (_, sent) in self.in_flight.extract_if(.., |_, sent| is_late(sent)) {
-            sent.part.answer(Err(Failure::Refused(self.trouble.clone())));
+            sent.part.answer(Err(Failure::Refused(self.failure.clone())));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fulgurite_glass::SectorsAt;
+use fulgurite_glass::SectorExtent;
 
 use super::Energy;
 use super::counters::{Counters, DecodeStatus};
@@ -26,7 +26,7 @@ pub(crate) enum Urgency {
 
 #[derive(Debug)]
 pub(super) struct Part {
-    pub(super) at: SectorsAt,
+    pub(super) at: SectorExtent,
     /// The whole track, as written.
     pub(super) bytes: Arc<Vec<u8>>,
     pub(super) wanted: Range<usize>,
@@ -73,7 +73,7 @@ pub(super) struct Queue {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closed {
-    Held,
+    MemoryBodies,
     All,
 }
 
@@ -95,14 +95,14 @@ impl Shared {
     }
 
     /// Whether deferred parts may wait for a cheaper hour.
-    pub(super) fn holds(&self) -> bool {
+    pub(super) fn can_hold(&self) -> bool {
         !self.energy.tariff.within.is_zero()
     }
 
     /// Refuses from now on parts that are held, or all.
     pub(super) fn close(&self, held_only: bool) {
         let mut queue = self.lock();
-        queue.closed = Some(if held_only { Closed::Held } else { Closed::All });
+        queue.closed = Some(if held_only { Closed::MemoryBodies } else { Closed::All });
         let waiting: Vec<Part> = std::mem::take(&mut queue.urgent)
             .into_iter()
             .chain(std::mem::take(&mut queue.deferred))
@@ -117,7 +117,7 @@ impl Shared {
         for part in parts {
             let is_refused = match queue.closed {
                 None => false,
-                Some(Closed::Held) => part.release.is_some_and(|at| at > now),
+                Some(Closed::MemoryBodies) => part.release.is_some_and(|at| at > now),
                 Some(Closed::All) => true,
             };
             if is_refused {
@@ -201,7 +201,7 @@ impl Shared {
     }
 
     /// Handles a worker that died over a part: the part is retried once, then it is lost.
-    pub(super) fn died(&self, mut part: Part) {
+    pub(super) fn retry_or_fail(&self, mut part: Part) {
         self.counters.deaths.fetch_add(1, Ordering::Relaxed);
         tracing::error!(platter = %part.at.platter, track = %part.at.track, "a decode worker died");
         if part.has_failed {

@@ -19,14 +19,14 @@ use super::*;
 const BYTES: usize = 640;
 
 /// A linear decoder that dies, or counts its calls.
-struct Mortal {
+struct DyingDecoder {
     inner: Box<dyn Decoder + Send>,
     calls: Arc<AtomicUsize>,
     /// Dies at these calls.
     dies: fn(usize) -> bool,
 }
 
-impl Decoder for Mortal {
+impl Decoder for DyingDecoder {
     fn name(&self) -> &str {
         "mortal"
     }
@@ -53,7 +53,7 @@ fn pool_at(workers: usize, dies: fn(usize) -> bool, energy: Energy) -> DecodeSer
     let calls = Arc::new(AtomicUsize::new(0));
     let make = move || {
         let inner = Box::new(standard_linear("easy")?);
-        let mortal = Mortal { inner, calls: Arc::clone(&calls), dies };
+        let mortal = DyingDecoder { inner, calls: Arc::clone(&calls), dies };
         let medium = VoxelMedium {
             channel: Channel::preset("easy")?,
             rate: Rate::R5of6,
@@ -66,8 +66,8 @@ fn pool_at(workers: usize, dies: fn(usize) -> bool, energy: Energy) -> DecodeSer
     DecodeService::threads(Box::new(make), workers, 3, energy).unwrap()
 }
 
-fn at() -> SectorsAt {
-    SectorsAt {
+fn at() -> SectorExtent {
+    SectorExtent {
         platter: PlatterId::from_bytes([7; 16]),
         track: TrackIndex::new(1),
         first: LayerIndex::new(0),
@@ -124,7 +124,7 @@ fn dead_workers_lose_no_bytes_and_poisoned_parts_only_themselves() {
 fn what_cannot_be_decoded_at_all_is_an_error() {
     let pool = pool(1, |_| false);
     let bytes = 40 << 20;
-    let at = SectorsAt { sector_bytes: bytes, ..at() };
+    let at = SectorExtent { sector_bytes: bytes, ..at() };
     let error = pool.read(at, &mut vec![0; bytes], &mut Vec::new(), Urgency::Deferred).unwrap_err();
     let GlassError::Medium { platter, reason } = &error else { panic!("{error:?}") };
     assert_eq!(*platter, at.platter);
@@ -232,7 +232,7 @@ fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {
     prices[(hour + 1) % HOURS] = 100.0;
     let tariff = Tariff { prices, within: Duration::from_secs(8 * 3600) };
     let pool = Arc::new(pool_at(2, |_| false, Energy { tariff, watts: 10.0 }));
-    assert!(pool.decodes_later());
+    assert!(pool.can_defer_decoding());
     let verifying = {
         let pool = Arc::clone(&pool);
         std::thread::spawn(move || {

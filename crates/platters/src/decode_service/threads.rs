@@ -11,7 +11,7 @@ use super::job::Decoded;
 use super::queue::{Failure, Next, Part, Shared};
 
 /// How long a worker waits for work before it ends.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Creates a worker's decoders.
 pub(crate) type MakeReader = Box<dyn Fn() -> Result<VoxelReader, DecodeError> + Send + Sync>;
@@ -30,7 +30,7 @@ pub(super) struct Threads(Arc<Pool>);
 struct Pool {
     shared: Arc<Shared>,
     make: MakeReader,
-    most: usize,
+    threads_max: usize,
     running: Mutex<Running>,
     wake: Condvar,
 }
@@ -42,15 +42,21 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Threads {
-    pub(super) fn new(shared: Arc<Shared>, make: MakeReader, most: usize) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, make: MakeReader, threads_max: usize) -> Self {
         let running = Mutex::default();
-        Self(Arc::new(Pool { shared, make, most: most.max(1), running, wake: Condvar::new() }))
+        Self(Arc::new(Pool {
+            shared,
+            make,
+            threads_max: threads_max.max(1),
+            running,
+            wake: Condvar::new(),
+        }))
     }
 
     /// Returns the number of running threads, and the maximum.
     pub(super) fn count(&self) -> (u32, u32) {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        (count(self.0.lock().all), count(self.0.most))
+        (count(self.0.lock().all), count(self.0.threads_max))
     }
 
     /// Starts as many threads as the work needs and the maximum allows.
@@ -68,7 +74,7 @@ impl Pool {
         let mut running = self.lock();
         // One thread if everything is held: it waits for the hour.
         let wanted = self.shared.due().max(usize::from(!self.shared.is_empty()));
-        let more = wanted.saturating_sub(running.idle).min(self.most - running.all);
+        let more = wanted.saturating_sub(running.idle).min(self.threads_max - running.all);
         for _ in 0..more {
             let pool = Arc::clone(self);
             let worker = std::thread::Builder::new().name("decode".to_owned());
@@ -91,7 +97,7 @@ impl Pool {
         let mut reader = None;
         while let Some(part) = self.next() {
             let started = Instant::now();
-            let mut worker = match reader.take().map_or_else(|| self.made(), Ok) {
+            let mut worker = match reader.take().map_or_else(|| self.new_reader(), Ok) {
                 Ok(worker) => worker,
                 Err(reason) => {
                     part.answer(Err(Failure::Refused(reason)));
@@ -111,7 +117,7 @@ impl Pool {
                 }
                 Err(_) => {
                     self.shared.busy(took);
-                    self.shared.died(part);
+                    self.shared.retry_or_fail(part);
                     self.wake();
                 }
             }
@@ -119,9 +125,9 @@ impl Pool {
     }
 
     /// Creates a worker's decoders. A panic here is a bug, and says nothing about the sectors.
-    fn made(&self) -> Result<VoxelReader, String> {
+    fn new_reader(&self) -> Result<VoxelReader, String> {
         match catch_unwind(AssertUnwindSafe(|| (self.make)())) {
-            Ok(made) => made.map_err(|error| error.to_string()),
+            Ok(new_reader) => new_reader.map_err(|error| error.to_string()),
             Err(_) => {
                 self.shared.counters.deaths.fetch_add(1, Ordering::Relaxed);
                 let reason = "a decode worker panicked before it could begin".to_owned();
@@ -148,7 +154,7 @@ impl Pool {
                 Next::Wait(held) => held,
             };
             running.idle += 1;
-            let wait = held.unwrap_or(IDLE);
+            let wait = held.unwrap_or(IDLE_TIMEOUT);
             let waited = self.wake.wait_timeout(running, wait);
             let (guard, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             running = guard;

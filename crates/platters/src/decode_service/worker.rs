@@ -13,20 +13,20 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::job::{Answer, Job, JobOutcome, MediumSettings, names};
-use super::nats::{ACK_WAIT, DELIVERIES, QueueAddress, Queues};
+use super::nats::{ACK_WAIT, DELIVERIES_MAX, QueueAddress, Queues};
 use super::queue::Urgency;
 
 /// How long an idle worker polls for urgent jobs before it polls for others again.
-const ASK: Duration = Duration::from_millis(500);
+const POLL_WAIT: Duration = Duration::from_millis(500);
 
 /// How long a server may take to answer a poll.
-const ANSWER: Duration = Duration::from_secs(5);
+const POLL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause after the server could not be reached.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Delay before a job that needs another model is redelivered to other workers.
-const NOT_MINE: Duration = Duration::from_secs(2);
+const NAK_DELAY: Duration = Duration::from_secs(2);
 
 /// The options of a worker.
 #[derive(Clone, Debug)]
@@ -72,24 +72,24 @@ pub struct DecodeWorker {
 /// Stops a worker after its current jobs.
 #[derive(Debug, Default)]
 pub struct Stop {
-    ends: AtomicBool,
+    is_stopping: AtomicBool,
     wake: Notify,
 }
 
 impl Stop {
     /// Stops the worker from taking more jobs.
     pub fn stop(&self) {
-        self.ends.store(true, Ordering::Release);
+        self.is_stopping.store(true, Ordering::Release);
         self.wake.notify_waiters();
     }
 
-    fn ends(&self) -> bool {
-        self.ends.load(Ordering::Acquire)
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
     }
 }
 
 /// A reader and its settings: the next job is mostly of the same archive.
-type Made = (MediumSettings, VoxelReader);
+type CachedReader = (MediumSettings, VoxelReader);
 
 impl DecodeWorker {
     /// Creates a worker, and the handle that stops it.
@@ -123,15 +123,15 @@ impl DecodeWorker {
     async fn thread(&self, number: usize) -> WorkerTotals {
         let name = format!("{}/{number}", self.options.name);
         let mut thread =
-            Thread { name, reader: None, trouble: String::new(), totals: WorkerTotals::default() };
-        let mut worked = Instant::now();
-        while !self.stop.ends() && !self.is_idle_since(worked) {
-            if let Err(error) = self.serve(&mut thread, &mut worked).await {
+            Thread { name, reader: None, failure: String::new(), totals: WorkerTotals::default() };
+        let mut last_job = Instant::now();
+        while !self.stop.is_stopping() && !self.is_idle_since(last_job) {
+            if let Err(error) = self.serve(&mut thread, &mut last_job).await {
                 // Logged once: it may be long until an archive comes.
-                if thread.trouble != error {
+                if thread.failure != error {
                     let queue = &self.options.queue;
                     tracing::warn!("the decode queue {queue} cannot be used: {error}");
-                    thread.trouble = error;
+                    thread.failure = error;
                 }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
@@ -142,27 +142,27 @@ impl DecodeWorker {
         thread.totals
     }
 
-    fn is_idle_since(&self, worked: Instant) -> bool {
-        self.options.idle_exit.is_some_and(|most| worked.elapsed() >= most)
+    fn is_idle_since(&self, last_job: Instant) -> bool {
+        self.options.idle_exit.is_some_and(|most| last_job.elapsed() >= most)
     }
 
     /// Works until it has to stop, or something goes wrong with the server.
-    async fn serve(&self, thread: &mut Thread, worked: &mut Instant) -> Result<(), String> {
+    async fn serve(&self, thread: &mut Thread, last_job: &mut Instant) -> Result<(), String> {
         let queues = self.options.queue.find(&thread.name).await?;
         let urgent = queues.jobs(Urgency::Urgent).await?;
         let deferred = queues.jobs(Urgency::Deferred).await?;
-        thread.trouble.clear();
-        while !self.stop.ends() && !self.is_idle_since(*worked) {
-            let job = match ask(&urgent, None).await? {
+        thread.failure.clear();
+        while !self.stop.is_stopping() && !self.is_idle_since(*last_job) {
+            let job = match poll(&urgent, None).await? {
                 Some(job) => Some(job),
-                None => match ask(&deferred, None).await? {
+                None => match poll(&deferred, None).await? {
                     Some(job) => Some(job),
-                    None => ask(&urgent, Some(ASK)).await?,
+                    None => poll(&urgent, Some(POLL_WAIT)).await?,
                 },
             };
             if let Some(job) = job {
                 self.job(thread, &queues, &job).await?;
-                *worked = Instant::now();
+                *last_job = Instant::now();
             }
         }
         Ok(())
@@ -179,17 +179,17 @@ impl DecodeWorker {
         let key = self.options.queue.queue_key();
         let job = match key.open::<Job>(&message.subject, &message.payload) {
             Ok(job) => job,
-            Err(why) => {
-                tracing::warn!("a job on the decode queue was dropped: {why}");
+            Err(reason) => {
+                tracing::warn!("a job on the decode queue was dropped: {reason}");
                 thread.totals.refused += 1;
                 return ack(AckKind::Term).await;
             }
         };
         let delivered = message.info().map_or(1, |info| info.delivered);
         let models = &self.options.models;
-        let is_last = delivered >= DELIVERIES;
+        let is_last = delivered >= DELIVERIES_MAX;
         if !job.medium.is_served_by(models) && !is_last {
-            return ack(AckKind::Nak(Some(NOT_MINE))).await;
+            return ack(AckKind::Nak(Some(NAK_DELAY))).await;
         }
         let (answer_to, number) = (job.answer_to.clone(), job.number);
         let started = Instant::now();
@@ -225,9 +225,9 @@ impl DecodeWorker {
 /// A thread of a worker.
 struct Thread {
     name: String,
-    reader: Option<Made>,
+    reader: Option<CachedReader>,
     /// The last error logged about the queue.
-    trouble: String,
+    failure: String,
     totals: WorkerTotals,
 }
 
@@ -258,29 +258,29 @@ impl WorkerTotals {
 }
 
 /// Polls for a job, waiting up to `within` for one.
-async fn ask(jobs: &PullConsumer, within: Option<Duration>) -> Result<Option<Message>, String> {
-    let asking = async {
-        let asked = match within {
+async fn poll(jobs: &PullConsumer, within: Option<Duration>) -> Result<Option<Message>, String> {
+    let polling = async {
+        let polled = match within {
             None => jobs.fetch().max_messages(1).messages().await,
             Some(within) => jobs.batch().max_messages(1).expires(within).messages().await,
         };
-        let mut messages = asked.map_err(|error| error.to_string())?;
+        let mut messages = polled.map_err(|error| error.to_string())?;
         messages.next().await.transpose().map_err(|error| error.to_string())
     };
     // A server that dies during the poll never answers it.
-    let limit = within.unwrap_or_default() + ANSWER;
-    tokio::time::timeout(limit, asking).await.map_err(|_| "it does not answer".to_owned())?
+    let limit = within.unwrap_or_default() + POLL_TIMEOUT;
+    tokio::time::timeout(limit, polling).await.map_err(|_| "it does not answer".to_owned())?
 }
 
 /// Decodes a job, reusing the last reader if its settings are the same.
 fn decode(
     job: &Job,
-    reader: Option<Made>,
+    reader: Option<CachedReader>,
     models: &[Arc<Model>],
     engine: &EngineChoice,
-) -> (JobOutcome, Option<Made>) {
-    let kept = reader.filter(|(settings, _)| *settings == job.medium);
-    let made = kept.map_or_else(
+) -> (JobOutcome, Option<CachedReader>) {
+    let reused = reader.filter(|(settings, _)| *settings == job.medium);
+    let made = reused.map_or_else(
         || Ok((job.medium.clone(), job.medium.reader(models, engine)?)),
         Ok::<_, fulgurite_decode::DecodeError>,
     );

@@ -20,7 +20,7 @@ struct State {
     platters: BTreeMap<PlatterId, Vec<u8>>,
     is_away: bool,
     /// Whether it corrupts what it stores.
-    falsifies: bool,
+    is_corrupting: bool,
 }
 
 impl Memory {
@@ -37,8 +37,8 @@ impl Memory {
         self.lock().is_away = is_away;
     }
 
-    pub(crate) fn set_falsifies(&self, falsifies: bool) {
-        self.lock().falsifies = falsifies;
+    pub(crate) fn set_corrupting(&self, is_corrupting: bool) {
+        self.lock().is_corrupting = is_corrupting;
     }
 
     pub(crate) fn held(&self) -> BTreeMap<PlatterId, Vec<u8>> {
@@ -71,7 +71,7 @@ impl FarLibrary for Memory {
         read(0, &mut whole[..half])?;
         read(half as u64, &mut whole[half..])?;
         let mut state = self.here()?;
-        if state.falsifies {
+        if state.is_corrupting {
             whole[half] ^= 1;
         }
         state.platters.insert(platter, whole);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_catalog::KeyRange;
-use fulgurite_glass::{GlassError, NoFaults, SectorReading, SectorsAt};
+use fulgurite_glass::{GlassError, NoFaults, SectorExtent, SectorReading};
 
 use super::*;
 use crate::cipher_crc;
@@ -43,7 +43,7 @@ impl Bad {
 impl Medium for Bad {
     fn read(
         &self,
-        at: SectorsAt,
+        at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> Result<(), GlassError> {
@@ -77,14 +77,14 @@ impl Small {
         }
         let id = bench.plan();
         let set = |bench: &Bench| -> SetRow {
-            rows::get(&*bench.given.catalog, SETS, &id.to_bytes()).unwrap().unwrap()
+            rows::get(&*bench.context.catalog, SETS, &id.to_bytes()).unwrap().unwrap()
         };
         bench.sealer.write(id, &set(&bench)).unwrap();
         let set = set(&bench);
         let platter = set.information[0];
-        let row = rows::get(&*bench.given.catalog, PLATTERS, &platter.to_bytes()).unwrap();
+        let row = rows::get(&*bench.context.catalog, PLATTERS, &platter.to_bytes()).unwrap();
         let plan: Vec<(Vec<u8>, PlanRow)> =
-            rows::rows_in(&*bench.given.catalog, PLANS, &KeyRange::prefix(b""), 9).unwrap();
+            rows::rows_in(&*bench.context.catalog, PLANS, &KeyRange::prefix(b""), 9).unwrap();
         let shards = plan.into_iter().map(|(_, planned)| {
             let PlanRow { offset, body_offset, bytes, crc, .. } = planned;
             Shard { platter, offset, body_offset, bytes, crc }
@@ -102,28 +102,32 @@ impl Small {
     }
 
     fn open(&self, platter: PlatterId) -> Reader {
-        PlatterReader::open(self.bench.given.open(platter).unwrap(), None, &NoFaults).unwrap()
+        PlatterReader::open(self.bench.context.open(platter).unwrap(), None, &NoFaults).unwrap()
     }
 
-    fn wishes(&self) -> Vec<Wish<usize>> {
-        let wish = |(piece, &shard): (usize, &Shard)| {
+    fn requests(&self) -> Vec<ShardRequest<usize>> {
+        let request = |(piece, &shard): (usize, &Shard)| {
             let room = Arc::<Room>::default();
-            Wish { piece, shard, room, due: UnixTime::from_millis(0) }
+            ShardRequest { piece, shard, room, due: UnixTime::from_millis(0) }
         };
-        self.shards.iter().enumerate().map(wish).collect()
+        self.shards.iter().enumerate().map(request).collect()
     }
 
     /// Returns what the platter gave, as input of the next step.
-    fn brought(&self, read: OfPlatter, wishes: Vec<Wish<usize>>) -> SetBrought<usize> {
+    fn brought(
+        &self,
+        read: PlatterReads,
+        requests: Vec<ShardRequest<usize>>,
+    ) -> SetRecovery<usize> {
         assert_eq!(read.left, [0, 1]);
         let (platter, lost) = (self.platter(), read.lost);
         let (row, set) = (self.row.clone(), self.set.clone());
-        SetBrought { platter, brought: true, lost, wishes, row, set, members: Vec::new() }
+        SetRecovery { platter, brought: true, lost, requests, row, set, members: Vec::new() }
     }
 
-    fn others(&self, but: usize) -> BTreeMap<PlatterId, Reader> {
-        let others = self.set.redundancy.iter().skip(but);
-        others.map(|&platter| (platter, self.open(platter))).collect()
+    fn other_readers(&self, but: usize) -> BTreeMap<PlatterId, Reader> {
+        let other_readers = self.set.redundancy.iter().skip(but);
+        other_readers.map(|&platter| (platter, self.open(platter))).collect()
     }
 }
 
@@ -135,16 +139,24 @@ fn unasked() -> BTreeMap<PlatterId, Reader> {
 #[test]
 fn a_track_that_a_drive_found_lost_comes_from_the_set_and_is_not_tried_again() {
     let small = Small::new();
-    let (medium, repairs) = (small.bad(false), &small.bench.given.repairs);
-    let (own, wishes) = (small.open(small.platter()), small.wishes());
+    let (medium, repairs) = (small.bad(false), &small.bench.context.repairs);
+    let (own, requests) = (small.open(small.platter()), small.requests());
     let room = Arc::<Room>::default();
-    let wishes: Vec<_> =
-        wishes.into_iter().map(|wish| Wish { room: Arc::clone(&room) as _, ..wish }).collect();
-    let read = OfPlatter::read(&own, &medium, repairs, &wishes);
+    let requests: Vec<_> = requests
+        .into_iter()
+        .map(|request| ShardRequest { room: Arc::clone(&room) as _, ..request })
+        .collect();
+    let read = PlatterReads::read(&own, &medium, repairs, &requests);
     let once = medium.read();
     assert!(once > 0 && read.came.is_empty() && read.lost.len() == 1);
-    let brought = small.brought(read, wishes);
-    let fetched = from_sets(&brought, Some(&own), small.others(0), unasked, (&medium, repairs));
+    let brought = small.brought(read, requests);
+    let fetched = recover_from_sets(
+        &brought,
+        Some(&own),
+        small.other_readers(0),
+        unasked,
+        (&medium, repairs),
+    );
     assert_eq!(medium.read(), once, "a lost track is decoded once");
     let mut crc = cipher_crc();
     crc.update(&[9; 1000]);
@@ -158,12 +170,18 @@ fn a_track_that_a_drive_found_lost_comes_from_the_set_and_is_not_tried_again() {
 #[test]
 fn what_nobody_decoded_may_be_there_all_the_same() {
     let small = Small::new();
-    let (medium, repairs) = (small.bad(true), &small.bench.given.repairs);
-    let (own, wishes) = (small.open(small.platter()), small.wishes());
-    let read = OfPlatter::read(&own, &medium, repairs, &wishes);
+    let (medium, repairs) = (small.bad(true), &small.bench.context.repairs);
+    let (own, requests) = (small.open(small.platter()), small.requests());
+    let read = PlatterReads::read(&own, &medium, repairs, &requests);
     assert!(read.lost.is_empty());
-    let brought = small.brought(read, wishes);
-    let fetched = from_sets(&brought, Some(&own), small.others(0), unasked, (&NoFaults, repairs));
+    let brought = small.brought(read, requests);
+    let fetched = recover_from_sets(
+        &brought,
+        Some(&own),
+        small.other_readers(0),
+        unasked,
+        (&NoFaults, repairs),
+    );
     assert_eq!(fetched.came.len(), 2);
     assert_eq!(repairs.counts(), (0, 0, 0), "the platter itself gave them");
 }
@@ -171,14 +189,14 @@ fn what_nobody_decoded_may_be_there_all_the_same() {
 #[test]
 fn shards_of_a_track_share_the_reason_why_they_do_not_come() {
     let small = Small::new();
-    let (medium, repairs) = (small.bad(false), &small.bench.given.repairs);
-    let (own, wishes) = (small.open(small.platter()), small.wishes());
-    let read = OfPlatter::read(&own, &medium, repairs, &wishes);
-    let mut brought = small.brought(read, wishes);
+    let (medium, repairs) = (small.bad(false), &small.bench.context.repairs);
+    let (own, requests) = (small.open(small.platter()), small.requests());
+    let read = PlatterReads::read(&own, &medium, repairs, &requests);
+    let mut brought = small.brought(read, requests);
     let needed = small.set.redundancy.len();
     let none = BTreeMap::new;
-    let few = small.others(needed);
-    let fetched = from_sets(&brought, Some(&own), few, none, (&medium, repairs));
+    let few = small.other_readers(needed);
+    let fetched = recover_from_sets(&brought, Some(&own), few, none, (&medium, repairs));
     let [(0, first), (1, second)] = &fetched.failed[..] else { panic!("{fetched:?}") };
     assert!(Arc::ptr_eq(first, second));
     assert!(
@@ -187,7 +205,7 @@ fn shards_of_a_track_share_the_reason_why_they_do_not_come() {
     );
     // And with nothing of the set at all.
     brought.brought = false;
-    let fetched = from_sets(&brought, None, BTreeMap::new(), none, (&medium, repairs));
+    let fetched = recover_from_sets(&brought, None, BTreeMap::new(), none, (&medium, repairs));
     let (_, reason) = &fetched.failed[0];
     let is_named = |platter| platter == small.platter();
     assert!(matches!(**reason, PlattersError::SetMissing { platter } if is_named(platter)));
@@ -196,12 +214,12 @@ fn shards_of_a_track_share_the_reason_why_they_do_not_come() {
 #[test]
 fn other_sites_are_asked_for_what_those_at_home_do_not_give() {
     let small = Small::new();
-    let (medium, repairs) = (small.bad(false), &small.bench.given.repairs);
-    let (own, wishes) = (small.open(small.platter()), small.wishes());
-    let read = OfPlatter::read(&own, &medium, repairs, &wishes);
-    let brought = small.brought(read, wishes);
+    let (medium, repairs) = (small.bad(false), &small.bench.context.repairs);
+    let (own, requests) = (small.open(small.platter()), small.requests());
+    let read = PlatterReads::read(&own, &medium, repairs, &requests);
+    let brought = small.brought(read, requests);
     let needed = small.set.redundancy.len();
-    let (home, far) = (small.others(needed), || small.others(0));
-    let fetched = from_sets(&brought, Some(&own), home, far, (&medium, repairs));
+    let (home, far) = (small.other_readers(needed), || small.other_readers(0));
+    let fetched = recover_from_sets(&brought, Some(&own), home, far, (&medium, repairs));
     assert_eq!((fetched.came.len(), fetched.failed.len()), (2, 0));
 }

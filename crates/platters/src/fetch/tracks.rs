@@ -9,7 +9,7 @@ use fulgurite_glass::{
     TrackBuffer,
 };
 
-use super::Wish;
+use super::ShardRequest;
 use crate::far::OpenPlatter;
 use crate::limits::CHUNK_BYTES;
 use crate::repairs::Repairs;
@@ -19,19 +19,19 @@ use crate::{PlattersError, Result, cipher_crc};
 pub(super) type Reader = PlatterReader<OpenPlatter>;
 
 /// A source of the tracks of one platter.
-pub(super) trait Tracks {
+pub(super) trait TrackSource {
     /// Reads a track into `buffer`, complete and checked.
     fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<()>;
 }
 
 /// The platter itself.
-pub(super) struct Own<'a> {
+pub(super) struct OwnPlatter<'a> {
     pub(super) reader: &'a Reader,
     pub(super) medium: &'a dyn Medium,
     pub(super) repairs: &'a Repairs,
 }
 
-impl Tracks for Own<'_> {
+impl TrackSource for OwnPlatter<'_> {
     fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<()> {
         let report = self.reader.read_track(track, self.medium, buffer)?;
         self.repairs.count(report.repaired_by, u64::from(report.failed));
@@ -40,8 +40,8 @@ impl Tracks for Own<'_> {
 }
 
 /// The platter where it can be read, and its set where it cannot.
-pub(super) struct WithSet<'a> {
-    pub(super) own: Option<Own<'a>>,
+pub(super) struct DegradedPlatter<'a> {
+    pub(super) own: Option<OwnPlatter<'a>>,
     /// Tracks that are known to be lost on the platter.
     pub(super) lost: &'a BTreeSet<u32>,
     pub(super) members: &'a [Member<'a, OpenPlatter>],
@@ -51,7 +51,7 @@ pub(super) struct WithSet<'a> {
     pub(super) repairs: &'a Repairs,
 }
 
-impl Tracks for WithSet<'_> {
+impl TrackSource for DegradedPlatter<'_> {
     fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<()> {
         if let Some(own) = &mut self.own
             && !self.lost.contains(&track.get())
@@ -67,7 +67,7 @@ impl Tracks for WithSet<'_> {
 
 /// The current track, which neighboring shards share, and the errors of tracks that failed.
 #[derive(Debug, Default)]
-pub(super) struct AtHand {
+pub(super) struct TrackCache {
     track: Option<u32>,
     buffer: TrackBuffer,
     /// Buffer for user bytes on their way to a destination.
@@ -75,19 +75,19 @@ pub(super) struct AtHand {
     failed: BTreeMap<u32, Arc<PlattersError>>,
 }
 
-impl AtHand {
+impl TrackCache {
     /// Reads one shard into its destination and returns its CRC. A shard that fails may leave bytes
     /// there; nothing refers to them until the shard is complete.
     pub(super) fn read_shard<P>(
         &mut self,
         geometry: &Geometry,
-        tracks: &mut dyn Tracks,
-        wish: &Wish<P>,
+        tracks: &mut dyn TrackSource,
+        request: &ShardRequest<P>,
     ) -> Result<u64, Arc<PlattersError>> {
         let track_bytes = geometry.track_user_bytes() as u64;
-        let (mut offset, end) = (wish.shard.offset, wish.shard.offset + wish.shard.bytes);
+        let (mut offset, end) = (request.shard.offset, request.shard.offset + request.shard.bytes);
         let mut crc = cipher_crc();
-        let mut done = wish.shard.body_offset;
+        let mut done = request.shard.body_offset;
         while offset < end {
             let track = geometry.address(offset).track;
             self.load(track, tracks)?;
@@ -102,7 +102,7 @@ impl AtHand {
                     self.run.extend_from_slice(piece);
                 }
                 crc.update(&self.run);
-                wish.room.write_at(done, &self.run)?;
+                request.room.write_at(done, &self.run)?;
                 done += end - offset;
                 offset = end;
             }
@@ -113,7 +113,7 @@ impl AtHand {
     fn load(
         &mut self,
         track: InformationTrack,
-        tracks: &mut dyn Tracks,
+        tracks: &mut dyn TrackSource,
     ) -> Result<(), Arc<PlattersError>> {
         if self.track == Some(track.get()) {
             return Ok(());

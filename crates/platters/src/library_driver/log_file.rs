@@ -72,9 +72,9 @@ impl LogFile {
         }
     }
 
-    fn end(&mut self, why: End) {
+    fn end(&mut self, reason: End) {
         if let Some(log) = self.open.take()
-            && let Err(error) = log.end(why)
+            && let Err(error) = log.end(reason)
         {
             self.warn(&error);
         }

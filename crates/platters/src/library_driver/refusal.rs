@@ -21,24 +21,26 @@ pub(super) enum Refusal {
 impl Refusal {
     /// Converts the fault of an accepted request.
     pub(super) fn failed(fault: Fault) -> Self {
-        let why = fault.to_string();
+        let reason = fault.to_string();
         match fault {
-            Fault::PlatterMissing | Fault::Unreadable => Self::Unreadable(why),
+            Fault::PlatterMissing | Fault::Unreadable => Self::Unreadable(reason),
             Fault::DriveBroken | Fault::ShuttleBroken | Fault::BatteryFlat | Fault::Unreachable => {
-                Self::OutOfReach(why)
+                Self::OutOfReach(reason)
             }
         }
     }
 
     /// Converts the rejection of a request.
     pub(super) fn rejected(error: &Error) -> Self {
-        let why = error.to_string();
+        let reason = error.to_string();
         if matches!(error, Error::Unreachable { .. }) {
             return Self::OutOfReach(Fault::Unreachable.to_string());
         }
         match error.kind() {
-            ErrorKind::Unavailable => Self::Busy(why),
-            ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Invalid | _ => Self::Other(why),
+            ErrorKind::Unavailable => Self::Busy(reason),
+            ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Invalid | _ => {
+                Self::Other(reason)
+            }
         }
     }
 

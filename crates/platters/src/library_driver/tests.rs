@@ -45,11 +45,11 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
             let mut work = Some(work());
             Box::new(move |_| {
                 work.take().unwrap()();
-                Pass::Whole
+                Pass::Complete
             })
         };
         let slots: Vec<SlotIndex> = (0..6).map(SlotIndex::new).collect();
-        let verifying: Vec<Answer> = (0..6)
+        let verifying: Vec<Ticket> = (0..6)
             .zip(&slots)
             .map(|(n, &slot)| library.verify(platter(n), slot, 4, verify()).unwrap())
             .collect();
@@ -65,9 +65,11 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
         wait(library.verify(platter(0), slots[0], 4, verify()).unwrap()).unwrap();
         wait(library.store(platter(0), slots[0]).unwrap()).unwrap();
         let span = TrackSpan::new(TrackIndex::new(1), 2);
-        let reading: Vec<Answer> = (0..6)
+        let reading: Vec<Ticket> = (0..6)
             .zip(&slots)
-            .map(|(n, &slot)| library.read(platter(n), slot, span, Due::OBJECTIVE, work()).unwrap())
+            .map(|(n, &slot)| {
+                library.read(platter(n), slot, span, ReadDeadline::OBJECTIVE, work()).unwrap()
+            })
             .collect();
         reading.into_iter().for_each(|answer| wait(answer).unwrap());
         assert_eq!(done.load(Ordering::SeqCst), 13);
@@ -81,19 +83,19 @@ fn a_new_platter_that_waits_too_long_is_a_trouble() {
     options.policy.verify_within = Duration::from_secs(3600);
     let slow = started(&options);
     let begun = std::time::Instant::now();
-    let pass: Verify = Box::new(|_| Pass::Whole);
+    let pass: Verify = Box::new(|_| Pass::Complete);
     let answer = slow.verify(platter(1), SlotIndex::new(1), 4, pass).unwrap();
     let unverified = slow.unverified();
     let later = |seconds| begun + std::time::Duration::from_secs(seconds);
     let (count, oldest) = unverified.waiting(later(1800));
     assert!(count == 1 && oldest.unwrap() <= Duration::from_secs(1800), "{oldest:?}");
-    assert_eq!(unverified.trouble(later(1800)), None);
-    let trouble = unverified.trouble(later(7260)).unwrap();
-    assert!(trouble.contains("2.0 h") && trouble.contains("1.0 h"), "{trouble}");
+    assert_eq!(unverified.warning(later(1800)), None);
+    let warning = unverified.warning(later(7260)).unwrap();
+    assert!(warning.contains("2.0 h") && warning.contains("1.0 h"), "{warning}");
     slow.stop();
     assert!(matches!(wait(answer), Err(PlattersError::Stopping)));
     assert_eq!(unverified.waiting(later(7260)), (0, None));
-    assert_eq!(unverified.trouble(later(7260)), None);
+    assert_eq!(unverified.warning(later(7260)), None);
 }
 
 #[test]
@@ -101,7 +103,8 @@ fn a_request_that_cannot_be_is_answered() {
     let library = library(0.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
     let nowhere = SlotIndex::new(u32::MAX);
-    let answer = library.read(platter(1), nowhere, span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
+    let answer =
+        library.read(platter(1), nowhere, span, ReadDeadline::OBJECTIVE, Box::new(|| ())).unwrap();
     assert!(matches!(wait(answer), Err(PlattersError::Internal { .. })));
     library.stop();
     library.stop();
@@ -112,8 +115,9 @@ fn a_stop_waits_for_reading_and_not_for_mechanics() {
     // Slow motion by a factor of a thousand: a mount alone would take hours.
     let slow = library(1000.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
-    let answer =
-        slow.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
+    let answer = slow
+        .read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, Box::new(|| ()))
+        .unwrap();
     slow.stop();
     assert!(matches!(wait(answer), Err(PlattersError::Stopping)));
     assert!(matches!(slow.store(platter(1), SlotIndex::new(1)), Err(PlattersError::Stopping)));
@@ -128,7 +132,8 @@ fn a_stop_waits_for_reading_and_not_for_mechanics() {
         goes.recv().unwrap();
         shared.store(1, Ordering::SeqCst);
     });
-    let answer = fast.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, work).unwrap();
+    let answer =
+        fast.read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, work).unwrap();
     begins.recv().unwrap();
     let stopping = std::thread::spawn(move || fast.stop());
     go.send(()).unwrap();
@@ -137,7 +142,7 @@ fn a_stop_waits_for_reading_and_not_for_mechanics() {
     drop(answer);
 }
 
-fn played(path: &std::path::Path) -> Replay {
+fn replayed_log(path: &std::path::Path) -> Replay {
     replay(std::io::BufReader::new(std::fs::File::open(path).unwrap())).unwrap()
 }
 
@@ -152,7 +157,7 @@ fn a_log_ends_when_it_is_full_and_the_library_goes_on() {
         log.event(Instant::from_nanos(request), &event);
     }
     log.stopped();
-    let Replay { events, ending, divergence, .. } = played(&path);
+    let Replay { events, ending, divergence, .. } = replayed_log(&path);
     assert_eq!((ending, divergence), (Some(Ending::End(End::Full)), None));
     assert!(std::fs::metadata(&path).unwrap().len() < 2_200 && (10..40).contains(&events));
 }
@@ -170,7 +175,7 @@ fn a_log_takes_the_place_of_another_and_of_nothing_else() {
         LogFile::begin(Some(&path), &library).unwrap().stopped();
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-    assert_eq!(played(&folder.path().join("library.log.1")).events, 0);
+    assert_eq!(replayed_log(&folder.path().join("library.log.1")).events, 0);
 }
 
 #[test]
@@ -183,7 +188,13 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
         let span = TrackSpan::new(TrackIndex::new(0), 1);
         let read = |number, slot| {
             library
-                .read(platter(number), SlotIndex::new(slot), span, Due::OBJECTIVE, Box::new(|| ()))
+                .read(
+                    platter(number),
+                    SlotIndex::new(slot),
+                    span,
+                    ReadDeadline::OBJECTIVE,
+                    Box::new(|| ()),
+                )
                 .unwrap()
         };
         let shelf = Machine::Rail {
@@ -198,9 +209,9 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
         let ended = wait(read(1, 5));
         assert!(matches!(ended, Err(PlattersError::PlatterOutOfReach { .. })), "{ended:?}");
         wait(read(2, 105)).unwrap();
-        let under_way: Vec<Answer> = (3..30).map(|n| read(n, 400 + u32::from(n))).collect();
+        let in_flight: Vec<Ticket> = (3..30).map(|n| read(n, 400 + u32::from(n))).collect();
         shuttles.clone().for_each(|shuttle| library.broke(shuttle).unwrap());
-        let ended: Vec<_> = under_way.into_iter().map(wait).collect();
+        let ended: Vec<_> = in_flight.into_iter().map(wait).collect();
         let is_expected =
             |end: &Result<()>| matches!(end, Ok(()) | Err(PlattersError::PlatterOutOfReach { .. }));
         assert!(ended.iter().all(is_expected), "{ended:?}");
@@ -208,9 +219,9 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
         library.repaired(shelf).unwrap();
         wait(read(40, 6)).unwrap();
         library.stop();
-        let played = played(&path);
-        assert_eq!(played.divergence, None);
-        assert_eq!(played.ending, Some(Ending::End(End::Stopped)));
+        let replayed_log = replayed_log(&path);
+        assert_eq!(replayed_log.divergence, None);
+        assert_eq!(replayed_log.ending, Some(Ending::End(End::Stopped)));
     }
 }
 
@@ -220,8 +231,9 @@ fn a_policy_that_waits_gets_its_timer_and_none_without_shuttles_is_taken() {
     options.policy.hold = fulgurite_units::Ratio::new(1e-6).unwrap();
     let library = started(&options);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
-    let answer =
-        library.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
+    let answer = library
+        .read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, Box::new(|| ()))
+        .unwrap();
     wait(answer).unwrap();
     library.stop();
     options.policy = Policy::no_shuttles();
@@ -243,8 +255,11 @@ fn one_drive(time_scale: f64) -> LibraryOptions {
 /// Returns when the library has processed all earlier messages.
 fn settled(library: &LiveLibrary) {
     let (nowhere, span) = (SlotIndex::new(u32::MAX), TrackSpan::new(TrackIndex::new(0), 1));
-    let refused =
-        wait(library.read(platter(250), nowhere, span, Due::OBJECTIVE, Box::new(|| ())).unwrap());
+    let refused = wait(
+        library
+            .read(platter(250), nowhere, span, ReadDeadline::OBJECTIVE, Box::new(|| ()))
+            .unwrap(),
+    );
     assert!(matches!(refused, Err(PlattersError::Internal { .. })), "{refused:?}");
 }
 
@@ -255,25 +270,27 @@ fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
     let log = Arc::<Mutex<Vec<String>>>::default();
     let (begun, begins) = std::sync::mpsc::channel();
     let (go, goes) = std::sync::mpsc::channel::<()>();
-    let said = Arc::clone(&log);
+    let shared_log = Arc::clone(&log);
     let mut next = 0;
     let verify: Verify = Box::new(move |pace| {
         while next < tracks {
             begun.send(()).unwrap();
             goes.recv().unwrap();
-            said.lock().unwrap().push(format!("track {next}"));
+            shared_log.lock().unwrap().push(format!("track {next}"));
             next += 1;
-            if !pace.goes_on(next) && next < tracks {
-                return Pass::Rests { tracks_done: next };
+            if !pace.can_continue(next) && next < tracks {
+                return Pass::Paused { tracks_done: next };
             }
         }
-        Pass::Whole
+        Pass::Complete
     });
     let verifying = library.verify(platter(1), SlotIndex::new(1), tracks, verify).unwrap();
     let read = |number: u8, slot| {
-        let (said, span) = (Arc::clone(&log), TrackSpan::new(TrackIndex::new(3), 1));
-        let work = Box::new(move || said.lock().unwrap().push(format!("read {number}")));
-        library.read(platter(number), SlotIndex::new(slot), span, Due::OBJECTIVE, work).unwrap()
+        let (shared_log, span) = (Arc::clone(&log), TrackSpan::new(TrackIndex::new(3), 1));
+        let work = Box::new(move || shared_log.lock().unwrap().push(format!("read {number}")));
+        library
+            .read(platter(number), SlotIndex::new(slot), span, ReadDeadline::OBJECTIVE, work)
+            .unwrap()
     };
     // A customer comes each time while a track is being read: tracks 0, 1, and 50.
     let mut done = 0;
@@ -309,13 +326,14 @@ fn a_verification_that_only_takes_time_rests_as_well() {
     // the platter half an hour.
     let tracks = 100_000_000;
     let library = started(&one_drive(1e-3));
-    let whole = Box::new(|_: &Pace| Pass::Whole);
+    let whole = Box::new(|_: &Pace| Pass::Complete);
     let verifying = library.verify(platter(1), SlotIndex::new(1), tracks, whole).unwrap();
     let span = TrackSpan::new(TrackIndex::new(3), 1);
     // A second platter in the drive halts the first; without a pause this would take that half
     // hour.
-    let read =
-        library.read(platter(2), SlotIndex::new(2), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
+    let read = library
+        .read(platter(2), SlotIndex::new(2), span, ReadDeadline::OBJECTIVE, Box::new(|| ()))
+        .unwrap();
     wait(read).unwrap();
     library.stop();
     assert!(matches!(wait(verifying), Err(PlattersError::Stopping)));
@@ -334,7 +352,7 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
         goes.recv().unwrap();
     });
     let (slot, span) = (SlotIndex::new(1), TrackSpan::new(TrackIndex::new(0), 1));
-    let first = library.read(platter(1), slot, span, Due::OBJECTIVE, gate).unwrap();
+    let first = library.read(platter(1), slot, span, ReadDeadline::OBJECTIVE, gate).unwrap();
     begins.recv().unwrap();
     // The only drive is busy. Minutes until each is due; some are overdue.
     let now = UnixTime::from_millis(1_800_000_000_000);
@@ -354,7 +372,7 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
         let work: Read = Box::new(move || order.lock().unwrap().push(name));
         let slot = SlotIndex::new(u32::from(number) * 100);
         let at = now.as_millis().checked_add_signed(minutes * 60_000).unwrap();
-        let due = Due::new(UnixTime::from_millis(at), now);
+        let due = ReadDeadline::new(UnixTime::from_millis(at), now);
         waiting.push(library.read(platter(number), slot, span, due, work).unwrap());
     }
     settled(&library);
@@ -380,18 +398,19 @@ fn work_that_panics_fails_its_request_and_no_other() {
     let library = LiveLibrary::start(&one_drive(0.0), ByteCount::mib(1), &panics).unwrap();
     let (slot, span) = (SlotIndex::new(5), TrackSpan::new(TrackIndex::new(0), 2));
     let bad: Read = Box::new(|| panic!("a bug"));
-    let ended = wait(library.read(platter(1), slot, span, Due::OBJECTIVE, bad).unwrap());
+    let ended = wait(library.read(platter(1), slot, span, ReadDeadline::OBJECTIVE, bad).unwrap());
     let text = ended.unwrap_err().to_string();
     assert!(text.ends_with("a read drive panicked: a bug"), "{text}");
     // The same drive continues with the same platter.
-    wait(library.read(platter(1), slot, span, Due::OBJECTIVE, Box::new(|| ())).unwrap()).unwrap();
+    wait(library.read(platter(1), slot, span, ReadDeadline::OBJECTIVE, Box::new(|| ())).unwrap())
+        .unwrap();
 
     let slot = SlotIndex::new(6);
     let bad: Verify = Box::new(|_| panic!("a bug"));
     let ended = wait(library.verify(platter(2), slot, 4, bad).unwrap());
     assert!(matches!(ended, Err(PlattersError::Internal { .. })), "{ended:?}");
     wait(library.store(platter(2), slot).unwrap()).unwrap();
-    wait(library.verify(platter(2), slot, 4, Box::new(|_| Pass::Whole)).unwrap()).unwrap();
+    wait(library.verify(platter(2), slot, 4, Box::new(|_| Pass::Complete)).unwrap()).unwrap();
     wait(library.store(platter(2), slot).unwrap()).unwrap();
     assert_eq!(panics.count(), 2);
     library.stop();
@@ -408,17 +427,21 @@ fn a_controller_that_panics_begins_anew() {
         begun.send(()).unwrap();
         goes.recv().unwrap();
     });
-    let under_way =
-        library.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, work).unwrap();
+    let in_flight =
+        library.read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, work).unwrap();
     begins.recv().unwrap();
     let bad = library.request(platter(9), |_, _| panic!("a bug"), None).unwrap();
     assert!(matches!(wait(bad), Err(PlattersError::Internal { .. })));
-    assert!(matches!(wait(under_way), Err(PlattersError::Internal { .. })));
+    assert!(matches!(wait(in_flight), Err(PlattersError::Internal { .. })));
     go.send(()).unwrap();
     for number in 1..20 {
         let slot = SlotIndex::new(u32::from(number));
-        wait(library.read(platter(number), slot, span, Due::OBJECTIVE, Box::new(|| ())).unwrap())
-            .unwrap();
+        wait(
+            library
+                .read(platter(number), slot, span, ReadDeadline::OBJECTIVE, Box::new(|| ()))
+                .unwrap(),
+        )
+        .unwrap();
     }
     assert_eq!(panics.count(), 1);
     library.stop();
@@ -429,7 +452,7 @@ fn next(watch: &mut LibraryWatch) -> Option<Seen> {
     futures::executor::block_on(watch.next())
 }
 
-fn scene(watch: &mut LibraryWatch) -> LibraryScene {
+fn scene(watch: &mut LibraryWatch) -> LibrarySnapshot {
     match next(watch) {
         Some(Seen::Scene(scene)) => *scene,
         other => panic!("no scene: {other:?}"),
@@ -443,10 +466,10 @@ fn who_watches_sees_all_that_the_library_is_told_and_decides() {
     let library = library(0.0);
     let mut watch = library.watch().unwrap();
     let span = TrackSpan::new(TrackIndex::new(0), 1);
-    let reading: Vec<Answer> = (1..6)
+    let reading: Vec<Ticket> = (1..6)
         .map(|n| {
             let slot = SlotIndex::new(u32::from(n));
-            library.read(platter(n), slot, span, Due::OBJECTIVE, Box::new(|| ())).unwrap()
+            library.read(platter(n), slot, span, ReadDeadline::OBJECTIVE, Box::new(|| ())).unwrap()
         })
         .collect();
     reading.into_iter().for_each(|answer| wait(answer).unwrap());
@@ -455,16 +478,16 @@ fn who_watches_sees_all_that_the_library_is_told_and_decides() {
 
     let first = scene(&mut watch);
     assert_eq!((first.step, &first.shape), (0, &LibraryShape::small()));
-    let mut told = Library::with_policy(&first.shape, Policy::default()).unwrap();
-    assert_eq!(told.snapshot(), first.library);
+    let mut replayed = Library::with_policy(&first.shape, Policy::default()).unwrap();
+    assert_eq!(replayed.snapshot(), first.library);
     for step in 1..=last.step {
         let Some(Seen::Step(seen)) = next(&mut watch) else { panic!("step {step} is missing") };
         assert_eq!(seen.step, step);
         let mut out = Outbox::new();
-        told.step(seen.at, seen.event, &mut out);
+        replayed.step(seen.at, seen.event, &mut out);
         assert_eq!(out.drain().collect::<Vec<_>>(), seen.outputs, "step {step}");
     }
-    assert_eq!(told.snapshot(), last.library);
+    assert_eq!(replayed.snapshot(), last.library);
     assert!(last.step > 5 && last.library.drives[1].broken);
     library.stop();
     while let Some(seen) = next(&mut watch) {
@@ -477,19 +500,19 @@ fn who_watches_sees_all_that_the_library_is_told_and_decides() {
 fn a_late_watcher_is_told_so_and_holds_up_nobody() {
     let shape = LibraryShape::small();
     let library = Library::with_policy(&shape, Policy::default()).unwrap();
-    let mut watchers = Watchers::new(0.0);
-    let (late, mut late_watch) = Watcher::new(3);
-    let (prompt, mut prompt_watch) = Watcher::new(100);
-    let (gone, gone_watch) = Watcher::new(100);
-    for watcher in [late, prompt, gone] {
-        watchers.add(watcher, &library, Instant::ZERO);
+    let mut subscribers = Subscribers::new(0.0);
+    let (late, mut late_watch) = Subscriber::new(3);
+    let (prompt, mut prompt_watch) = Subscriber::new(100);
+    let (gone, gone_watch) = Subscriber::new(100);
+    for subscriber in [late, prompt, gone] {
+        subscribers.add(subscriber, &library, Instant::ZERO);
     }
     drop(gone_watch);
     for _ in 0..5 {
-        watchers.step(Instant::ZERO, &Event::Timer, &[]);
+        subscribers.step(Instant::ZERO, &Event::Timer, &[]);
     }
-    watchers.begin_anew(&library, Instant::ZERO);
-    drop(watchers);
+    subscribers.restart(&library, Instant::ZERO);
+    drop(subscribers);
     let seen = |watch: &mut LibraryWatch| -> Vec<String> {
         let name = |seen| match seen {
             Seen::Scene(scene) => format!("scene {}", scene.step),

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 pub enum Seen {
     /// The state before the steps that follow: the first item, and again when the library had to be
     /// restarted.
-    Scene(Box<LibraryScene>),
+    Scene(Box<LibrarySnapshot>),
     /// An event of the library.
     Step(LibraryStep),
     /// Nothing more follows.
@@ -33,7 +33,7 @@ pub enum Seen {
 
 /// A snapshot of the library.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LibraryScene {
+pub struct LibrarySnapshot {
     /// Number of steps until now, since the archive was opened.
     pub step: u64,
     /// The time, since the archive was opened.
@@ -94,12 +94,12 @@ impl LibraryWatch {
 
 /// The driver's end of the queue.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(super) struct Subscriber {
     seen: Sender<Seen>,
     is_late: Arc<AtomicBool>,
 }
 
-impl Watcher {
+impl Subscriber {
     /// Creates both ends of a queue of `waiting_max` items.
     pub(super) fn new(waiting_max: usize) -> (Self, LibraryWatch) {
         let (sender, receiver) = channel(waiting_max);
@@ -109,7 +109,7 @@ impl Watcher {
     }
 
     /// Sends an item; returns whether the subscriber stays subscribed.
-    fn sees(&self, seen: Seen) -> bool {
+    fn try_send(&self, seen: Seen) -> bool {
         match self.seen.try_send(seen) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
@@ -124,30 +124,30 @@ impl Watcher {
 
 /// All subscribers.
 #[derive(Debug)]
-pub(super) struct Watchers {
-    all: Vec<Watcher>,
+pub(super) struct Subscribers {
+    all: Vec<Subscriber>,
     steps: u64,
     time_scale: f64,
 }
 
-impl Watchers {
+impl Subscribers {
     pub(super) const fn new(time_scale: f64) -> Self {
         Self { all: Vec::new(), steps: 0, time_scale }
     }
 
     /// Adds a subscriber from now on.
-    pub(super) fn add(&mut self, watcher: Watcher, library: &Library, now: Instant) {
+    pub(super) fn add(&mut self, subscriber: Subscriber, library: &Library, now: Instant) {
         // Drops subscribers that left while nothing happened.
-        self.all.retain(|watcher| !watcher.seen.is_closed());
-        if watcher.sees(self.scene(library, now)) {
-            self.all.push(watcher);
+        self.all.retain(|subscriber| !subscriber.seen.is_closed());
+        if subscriber.try_send(self.snapshot(library, now)) {
+            self.all.push(subscriber);
         }
     }
 
     /// Sends a new snapshot to all subscribers after the library was replaced.
-    pub(super) fn begin_anew(&mut self, library: &Library, now: Instant) {
-        let scene = self.scene(library, now);
-        self.all.retain(|watcher| watcher.sees(scene.clone()));
+    pub(super) fn restart(&mut self, library: &Library, now: Instant) {
+        let snapshot = self.snapshot(library, now);
+        self.all.retain(|subscriber| subscriber.try_send(snapshot.clone()));
     }
 
     /// Sends an event and its outputs to all subscribers.
@@ -158,11 +158,11 @@ impl Watchers {
         }
         let (step, event, outputs) = (self.steps, *event, outputs.to_vec());
         let seen = Seen::Step(LibraryStep { step, at, event, outputs });
-        self.all.retain(|watcher| watcher.sees(seen.clone()));
+        self.all.retain(|subscriber| subscriber.try_send(seen.clone()));
     }
 
-    fn scene(&self, library: &Library, at: Instant) -> Seen {
-        Seen::Scene(Box::new(LibraryScene {
+    fn snapshot(&self, library: &Library, at: Instant) -> Seen {
+        Seen::Scene(Box::new(LibrarySnapshot {
             step: self.steps,
             at,
             time_scale: self.time_scale,

@@ -27,9 +27,9 @@ pub(crate) type Verify = Box<dyn FnMut(&Pace) -> Pass + Send>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// There is nothing left to verify, or no way to.
-    Whole,
-    /// It paused because [`Pace::goes_on`] said so, after this many tracks of the platter.
-    Rests {
+    Complete,
+    /// It paused because [`Pace::can_continue`] said so, after this many tracks of the platter.
+    Paused {
         /// Counted from the platter's first track.
         tracks_done: u32,
     },
@@ -43,8 +43,8 @@ pub(super) enum Work {
 
 /// How a thread's work ended, in terms of its command.
 #[derive(Debug)]
-pub(super) enum Ended {
-    Whole,
+pub(super) enum WorkEnd {
+    Complete,
     /// After this many tracks of the command's span.
     Halted(u32),
     /// It panicked.
@@ -54,22 +54,23 @@ pub(super) enum Ended {
 /// Asks a verification to pause.
 #[derive(Debug, Default)]
 pub(crate) struct Halt {
-    is_asked: Mutex<bool>,
-    asked: Condvar,
+    is_requested: Mutex<bool>,
+    requested: Condvar,
 }
 
 impl Halt {
     /// Asks for a pause at the next track.
-    pub(crate) fn ask(&self) {
-        *self.is_asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.asked.notify_all();
+    pub(crate) fn request(&self) {
+        *self.is_requested.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.requested.notify_all();
     }
 
     /// Waits until `due`, or until a pause is requested; returns whether it was.
     fn wait_until(&self, due: Instant) -> bool {
-        let is_asked = self.is_asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_requested = self.is_requested.lock().unwrap_or_else(PoisonError::into_inner);
         let left = due.saturating_duration_since(Instant::now());
-        let waited = self.asked.wait_timeout_while(is_asked, left, |is_asked| !*is_asked);
+        let waited =
+            self.requested.wait_timeout_while(is_requested, left, |is_requested| !*is_requested);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
@@ -80,44 +81,44 @@ pub(crate) struct Pace {
     halt: Arc<Halt>,
     started: Instant,
     span: TrackSpan,
-    lasts: Duration,
+    duration: Duration,
 }
 
 impl Pace {
-    /// Creates the pace of a command over `span` that takes `lasts`, until `halt` is requested.
+    /// Creates the pace of a command over `span` that takes `duration`, until `halt` is requested.
     #[must_use]
-    pub(crate) fn new(halt: Arc<Halt>, span: TrackSpan, lasts: Duration) -> Self {
-        Self { halt, started: Instant::now(), span, lasts }
+    pub(crate) fn new(halt: Arc<Halt>, span: TrackSpan, duration: Duration) -> Self {
+        Self { halt, started: Instant::now(), span, duration }
     }
 
     /// Waits as long as the drive takes for this many tracks of the platter. Returns `false` if the
     /// drive has to pause here.
     #[must_use]
-    pub(crate) fn goes_on(&self, tracks_done: u32) -> bool {
-        let done = self.of_span(tracks_done);
-        !self.halt.wait_until(self.started + self.lasts * done / self.span.track_count.max(1))
+    pub(crate) fn can_continue(&self, tracks_done: u32) -> bool {
+        let done = self.tracks_in_span(tracks_done);
+        !self.halt.wait_until(self.started + self.duration * done / self.span.track_count.max(1))
     }
 
     /// Returns how many of the platter's first `tracks_done` tracks are in the command's span.
-    fn of_span(&self, tracks_done: u32) -> u32 {
+    fn tracks_in_span(&self, tracks_done: u32) -> u32 {
         tracks_done.saturating_sub(self.span.first.get()).min(self.span.track_count)
     }
 
     /// Returns how the command of a finished pass ended.
-    pub(super) fn end(&self, pass: Pass) -> Ended {
+    pub(super) fn end(&self, pass: Pass) -> WorkEnd {
         match pass {
-            Pass::Rests { tracks_done } => Ended::Halted(self.of_span(tracks_done)),
+            Pass::Paused { tracks_done } => WorkEnd::Halted(self.tracks_in_span(tracks_done)),
             // Work that needs no reading here still takes the drive's time, and can be paused like
             // any other.
-            Pass::Whole if self.halt.wait_until(self.started + self.lasts) => {
+            Pass::Complete if self.halt.wait_until(self.started + self.duration) => {
                 let (passed, count) = (self.started.elapsed(), self.span.track_count);
-                let done = passed.as_nanos() * u128::from(count) / self.lasts.as_nanos().max(1);
+                let done = passed.as_nanos() * u128::from(count) / self.duration.as_nanos().max(1);
                 match u32::try_from(done).ok().filter(|&done| done < count) {
-                    Some(done) => Ended::Halted(done),
-                    None => Ended::Whole,
+                    Some(done) => WorkEnd::Halted(done),
+                    None => WorkEnd::Complete,
                 }
             }
-            Pass::Whole => Ended::Whole,
+            Pass::Complete => WorkEnd::Complete,
         }
     }
 }

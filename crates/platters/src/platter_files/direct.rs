@@ -31,7 +31,7 @@ pub(super) struct Direct {
 /// The part of the file that was read last.
 struct Window {
     /// Buffer longer than the window, which begins in it at an aligned address.
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     start: usize,
     /// Offset of the window in the file, and its bytes that were read.
     offset: u64,
@@ -40,7 +40,7 @@ struct Window {
 
 impl fmt::Debug for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { room: _, start: _, offset, bytes } = self;
+        let Self { buffer: _, start: _, offset, bytes } = self;
         f.debug_struct("Window")
             .field("offset", offset)
             .field("bytes", bytes)
@@ -80,15 +80,15 @@ impl Direct {
 
 impl Window {
     fn new() -> Self {
-        let room = vec![0; DIRECT_WINDOW_BYTES + DIRECT_ALIGN];
-        let start = room.as_ptr().align_offset(DIRECT_ALIGN);
+        let buffer = vec![0; DIRECT_WINDOW_BYTES + DIRECT_ALIGN];
+        let start = buffer.as_ptr().align_offset(DIRECT_ALIGN);
         assert!(start < DIRECT_ALIGN, "an aligned byte is not far");
-        Self { room, start, offset: 0, bytes: 0 }
+        Self { buffer, start, offset: 0, bytes: 0 }
     }
 
     /// Returns the window's bytes from byte `offset` of the file on.
     fn after(&self, offset: u64) -> &[u8] {
-        let held = &self.room[self.start..][..self.bytes];
+        let held = &self.buffer[self.start..][..self.bytes];
         let skip = offset.checked_sub(self.offset).and_then(|skip| usize::try_from(skip).ok());
         skip.and_then(|skip| held.get(skip..)).unwrap_or_default()
     }
@@ -97,9 +97,9 @@ impl Window {
     fn fill(&mut self, file: &File, offset: u64) -> Result<()> {
         self.bytes = 0;
         self.offset = offset / DIRECT_ALIGN as u64 * DIRECT_ALIGN as u64;
-        let room = &mut self.room[self.start..][..DIRECT_WINDOW_BYTES];
+        let buffer = &mut self.buffer[self.start..][..DIRECT_WINDOW_BYTES];
         loop {
-            match file.read_at(room, self.offset) {
+            match file.read_at(buffer, self.offset) {
                 Ok(bytes) => {
                     self.bytes = bytes;
                     return Ok(());

@@ -31,13 +31,13 @@ impl SetWriting<'_> {
         let all = || columns(geometry, tracks);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = processors.min(ENCODERS_MAX);
-        let panics = &self.given.panics;
+        let panics = &self.context.panics;
         std::thread::scope(|scope| {
             let (mut queues, mut running) = (Vec::new(), Vec::new());
             for first in 0..threads {
                 let (queue, encoded) = sync_channel(1);
-                let mine = all().skip(first).step_by(threads);
-                let work = move || self.encode_some(mine, readers, &queue);
+                let share = all().skip(first).step_by(threads);
+                let work = move || self.encode_some(share, readers, &queue);
                 running.push(scope.spawn(move || panics.run("a write drive", work)));
                 queues.push(encoded);
             }
@@ -72,8 +72,8 @@ impl SetWriting<'_> {
 
 /// Returns the columns of this many tracks, in the order of a platter.
 fn columns(geometry: &Geometry, tracks: u32) -> impl Iterator<Item = (InformationTrack, Column)> {
-    let of = |track| geometry.set_columns().map(move |column| (track, column));
-    (0..tracks).map(InformationTrack::new).flat_map(of)
+    let columns_of_track = |track| geometry.set_columns().map(move |column| (track, column));
+    (0..tracks).map(InformationTrack::new).flat_map(columns_of_track)
 }
 
 fn take_all(

@@ -3,7 +3,7 @@
 use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox};
 use proptest::prelude::*;
 
-use crate::due::{DueQueue, Look, Visit};
+use crate::due::{ClassView, DueQueue, Visit};
 use crate::pace::Measured;
 use crate::queue::Waiting;
 use crate::{
@@ -190,8 +190,8 @@ proptest! {
             queue.insert(waiting(id, group, now, within), group as usize);
             came += 1;
             let now = Instant::ZERO + Duration::from_secs(now);
-            let look = Look { now, spinning, measured: Measured::new(pace) };
-            let front = queue.front(&look);
+            let view = ClassView { now, spinning, measured: Measured::new(pace) };
+            let front = queue.front(&view);
             let over = queue.iter().any(|(number, of)| {
                 let spins = spinning.is_some_and(|visit| visit.number == number);
                 !spins && queue.head(number) == Some(of) && of.since + patience <= now

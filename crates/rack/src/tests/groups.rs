@@ -27,7 +27,7 @@ fn pelican_has_the_groups_of_its_closed_form() {
     let (shape, assignment) = solved("pelican");
     for place in shape.places() {
         let [x, d, z] = shape.coordinates(place) else { panic!("three axes") };
-        let group = assignment.seat(place).group;
+        let group = assignment.slot(place).group;
         let class = assignment.class_of(group);
         assert_eq!((class.get(), group.get()), closed_form(*x, *d, *z), "place {x} {d} {z}");
     }
@@ -138,33 +138,33 @@ fn shelf(change: impl Fn(String) -> String) -> Result<Assignment, Error> {
 
 #[test]
 fn racks_that_cannot_be_are_told_why() {
-    let said = |change: &dyn Fn(String) -> String| shelf(change).unwrap_err().to_string();
+    let message = |change: &dyn Fn(String) -> String| shelf(change).unwrap_err().to_string();
     assert_eq!(
-        said(&|text| text.replace("capacity = 4", "capacity = 3")),
+        message(&|text| text.replace("capacity = 4", "capacity = 3")),
         "power lets 3 disks spin at once, but a group has 4; make groups smaller or the capacity \
          larger"
     );
     assert_eq!(
-        said(&|text| text.replace("size = 12", "size = 13")),
+        message(&|text| text.replace("size = 12", "size = 13")),
         "13 places do not divide into groups of 4; change the size of groups or leave places out"
     );
     assert_eq!(
-        said(&|text| text.replace("size = 4", "size = 3")),
+        message(&|text| text.replace("size = 4", "size = 3")),
         "groups.size is 3, but must be from 4 to 64"
     );
     assert_eq!(
-        said(&|text| text.replace("key = [\"bay\"]", "key = [\"bey\"]")),
+        message(&|text| text.replace("key = [\"bay\"]", "key = [\"bey\"]")),
         "\"bey\" of disk is no key; write the name of an axis, if need be with \"/ n\" or \"% n\", \
          such as \"d/2\""
     );
     assert_eq!(
-        said(&|text| text.replace("spread = \"disk\"", "spread = \"drive\"")),
+        message(&|text| text.replace("spread = \"disk\"", "spread = \"drive\"")),
         "groups.spread names the failure unit \"drive\", which the shape does not have"
     );
     // Two fans with six disks each, of which one may spin.
     let fans = "\n[[domain]]\nname = \"fan\"\nkey = [\"bay/6\"]\ncapacity = 1\nkind = \"hard\"\n";
     assert_eq!(
-        said(&|text| text + fans),
+        message(&|text| text + fans),
         "fan lets 2 disks spin at once, but a group has 4; make groups smaller or the capacity \
          larger"
     );

@@ -13,11 +13,11 @@ use fulgurite_units::{
 use proptest::prelude::*;
 
 use crate::event::{Command, Event, Loss, Op, OpKind, Part, Side};
-use crate::limits::USUAL;
+use crate::limits::DEFAULT_DEADLINE;
 use crate::shape::{Kind, Shape};
 use crate::{
-    Assignment, Budget, Due, GroupId, Members, OpId, Order, PlaceId, Policy, Rack, Refusal, Wakes,
-    presets, solve,
+    Assignment, Budget, Due, GroupId, Members, OpId, Order, PlaceId, Policy, Rack, Refusal,
+    SpinUps, presets, solve,
 };
 
 /// The true state of a disk, whatever the controller thinks.
@@ -27,14 +27,14 @@ struct Disk {
     spins: bool,
     is_mounted: bool,
     /// Whether it was spun up externally.
-    is_woken: bool,
+    is_external: bool,
     /// Incremented by a new command or a loss, which cancels pending answers.
     generation: u32,
 }
 
 /// A future event of a disk or an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum ScheduledEvent {
     Up(PlaceId, u32),
     UpFailed(PlaceId, u32),
     Down(PlaceId, u32),
@@ -45,26 +45,26 @@ enum Happening {
 }
 
 /// The violation of a guarantee, as found by the observer.
-type Complaint = String;
+type Violation = String;
 
 struct World<C> {
     controller: C,
     shape: Shape,
     assignment: Assignment,
     now: Instant,
-    agenda: BTreeSet<(Instant, u64, Happening)>,
+    agenda: BTreeSet<(Instant, u64, ScheduledEvent)>,
     sequence: u64,
     disks: Vec<Disk>,
     random: RandomStream,
     /// Failure rate in percent; zero at the end.
-    trouble: u64,
+    failure_rate: u64,
     lost: Vec<Part>,
     next_op: u64,
     ops: BTreeMap<OpId, Op>,
     running: BTreeMap<OpId, Op>,
     /// For each group and side, the accepted operations that have not run yet, in order.
     order: BTreeMap<(GroupId, Side), Vec<OpId>>,
-    complaint: Option<Complaint>,
+    violation: Option<Violation>,
     runs: u64,
     /// Default deadline of operations per side, if the controller orders by deadline; and the
     /// deadlines of all operations.
@@ -72,11 +72,17 @@ struct World<C> {
     due: BTreeMap<OpId, Instant>,
     /// Maximum spin-ups of a disk per day, and when each disk had its spin-ups.
     per_day: Option<u32>,
-    spent: Vec<Vec<Instant>>,
+    spin_ups: Vec<Vec<Instant>>,
 }
 
 impl<C: Controller<Event = Event, Command = Command>> World<C> {
-    fn new(shape: Shape, assignment: Assignment, controller: C, seed: u64, trouble: u64) -> Self {
+    fn new(
+        shape: Shape,
+        assignment: Assignment,
+        controller: C,
+        seed: u64,
+        failure_rate: u64,
+    ) -> Self {
         Self {
             controller,
             now: Instant::ZERO,
@@ -86,31 +92,31 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             shape,
             assignment,
             random: Seed::new(seed).child(b"world").stream(),
-            trouble,
+            failure_rate,
             lost: Vec::new(),
             next_op: 0,
             ops: BTreeMap::new(),
             running: BTreeMap::new(),
             order: BTreeMap::new(),
-            complaint: None,
+            violation: None,
             runs: 0,
             usual: [None; 2],
             due: BTreeMap::new(),
             per_day: None,
-            spent: Vec::new(),
+            spin_ups: Vec::new(),
         }
     }
 
     /// Sets the policy whose guarantees are checked.
-    fn under(mut self, policy: &Policy) -> Self {
+    fn with_policy(mut self, policy: &Policy) -> Self {
         self.usual = match (policy.order, policy.budget) {
             (Order::Batches, None) => [None; 2],
             // An operation exempt from the budget must not wait behind one that is not.
-            (Order::Batches, Some(_)) => [None, Some(USUAL)],
+            (Order::Batches, Some(_)) => [None, Some(DEFAULT_DEADLINE)],
             (Order::Due(due), _) => [Some(due.usual); 2],
         };
         self.per_day = policy.budget.map(|budget| budget.max_spinups_per_day.max(1));
-        self.spent = vec![Vec::new(); self.disks.len()];
+        self.spin_ups = vec![Vec::new(); self.disks.len()];
         self
     }
 
@@ -120,21 +126,21 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
 
     /// Checks that no disk is spun up more often in a day than allowed, except by exempt
     /// operations.
-    fn spend(&mut self, place: PlaceId, op: OpId, kind: OpKind) {
+    fn record_spin_up(&mut self, place: PlaceId, op: OpId, kind: OpKind) {
         let Some(per_day) = self.per_day else { return };
         let day = Duration::from_secs(86_400);
         let now = self.now;
-        let spent = &mut self.spent[place.as_usize()];
-        spent.retain(|at| now.since(*at) < day);
-        let is_over = spent.len() >= per_day as usize;
-        spent.push(now);
+        let spin_ups = &mut self.spin_ups[place.as_usize()];
+        spin_ups.retain(|at| now.since(*at) < day);
+        let is_over = spin_ups.len() >= per_day as usize;
+        spin_ups.push(now);
         if is_over && !matches!(kind, OpKind::Init | OpKind::Rebuild) {
-            self.complain(format!("disk {place} is woken too often, for operation {op}"));
+            self.report_violation(format!("disk {place} is woken too often, for operation {op}"));
         }
     }
 
-    fn complain(&mut self, what: impl Into<String>) {
-        self.complaint.get_or_insert_with(|| what.into());
+    fn report_violation(&mut self, detail: impl Into<String>) {
+        self.violation.get_or_insert_with(|| detail.into());
     }
 
     fn chance(&mut self, percent: u64) -> bool {
@@ -145,14 +151,14 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         u32::try_from(self.random.below(count as u64)).unwrap()
     }
 
-    fn later(&mut self, seconds: u64, happening: Happening) {
+    fn schedule(&mut self, seconds: u64, scheduled: ScheduledEvent) {
         let ms = seconds * 1000 + self.random.below(1000);
         self.sequence += 1;
         let at = self.now + Duration::from_millis(ms);
-        self.agenda.insert((at, self.sequence, happening));
+        self.agenda.insert((at, self.sequence, scheduled));
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send(&mut self, event: Event) {
         let mut out = Outbox::new();
         self.controller.step(self.now, event, &mut out);
         self.controller.check();
@@ -164,39 +170,41 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
     fn obey(&mut self, command: Command) {
         match command {
             Command::SpinUp { place, op, kind } => {
-                self.spend(place, op, kind);
+                self.record_spin_up(place, op, kind);
                 self.spin_up(place);
             }
             Command::SpinDown { place } => {
                 let disk = &mut self.disks[place.as_usize()];
                 disk.generation += 1;
                 let disk = *disk;
-                let stays = self.chance(self.trouble / 4);
-                let happening = if stays { Happening::DownFailed } else { Happening::Down };
-                self.later(1, happening(place, disk.generation));
+                let stays = self.chance(self.failure_rate / 4);
+                let scheduled =
+                    if stays { ScheduledEvent::DownFailed } else { ScheduledEvent::Down };
+                self.schedule(1, scheduled(place, disk.generation));
                 self.disks[place.as_usize()].is_mounted = false;
             }
             Command::Run { op, up } => self.run(op, up),
             Command::Refuse { op, refusal } => {
                 let Some(known) = self.ops.remove(&op) else {
-                    return self.complain(format!("operation {op} is refused, but nobody asked"));
+                    return self
+                        .report_violation(format!("operation {op} is refused, but nobody asked"));
                 };
                 let order = self.order.entry((known.group, known.kind.side())).or_default();
                 order.retain(|of| *of != op);
                 if let Refusal::TooFew { usable, .. } = refusal
                     && usable >= known.enough
                 {
-                    self.complain(format!("operation {op} is refused with enough disks"));
+                    self.report_violation(format!("operation {op} is refused with enough disks"));
                 }
             }
             Command::Overdrawn { group, kind } => {
                 if !matches!(kind, OpKind::Init | OpKind::Rebuild) {
-                    self.complain(format!("group {group} is woken beyond its budget"));
+                    self.report_violation(format!("group {group} is woken beyond its budget"));
                 }
             }
             Command::Alarm { group, away } => {
                 if away == 0 {
-                    self.complain(format!("an alarm for group {group} without a reason"));
+                    self.report_violation(format!("an alarm for group {group} without a reason"));
                 }
             }
         }
@@ -204,34 +212,34 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
 
     fn spin_up(&mut self, place: PlaceId) {
         if self.is_lost(place) {
-            return self.complain(format!("disk {place} is lost and is to spin up"));
+            return self.report_violation(format!("disk {place} is lost and is to spin up"));
         }
         let disk = &mut self.disks[place.as_usize()];
         disk.spins = true;
         disk.generation += 1;
         let generation = disk.generation;
         self.check_domains();
-        let (fails, stalls) = (self.chance(self.trouble), self.chance(self.trouble / 2));
+        let (fails, stalls) = (self.chance(self.failure_rate), self.chance(self.failure_rate / 2));
         if fails {
-            self.later(15, Happening::UpFailed(place, generation));
+            self.schedule(15, ScheduledEvent::UpFailed(place, generation));
         } else {
             let seconds = if stalls { 100 } else { 9 };
-            self.later(seconds, Happening::Up(place, generation));
+            self.schedule(seconds, ScheduledEvent::Up(place, generation));
         }
     }
 
     fn run(&mut self, id: OpId, up: Members) {
         let Some(op) = self.ops.remove(&id) else {
-            return self.complain(format!("operation {id} runs, but nobody asked"));
+            return self.report_violation(format!("operation {id} runs, but nobody asked"));
         };
         let places = self.assignment.places(op.group);
-        let sleeping = up.positions().find(|at| !self.disks[places[*at].as_usize()].is_mounted);
-        if let Some(at) = sleeping {
+        let unmounted = up.positions().find(|at| !self.disks[places[*at].as_usize()].is_mounted);
+        if let Some(at) = unmounted {
             let place = places[at];
-            self.complain(format!("operation {id} runs on disk {place}, which sleeps"));
+            self.report_violation(format!("operation {id} runs on disk {place}, which sleeps"));
         }
-        if up.and(op.members).count() < op.enough {
-            self.complain(format!("operation {id} runs with too few disks"));
+        if up.intersection(op.members).count() < op.enough {
+            self.report_violation(format!("operation {id} runs with too few disks"));
         }
         let order = self.order.entry((op.group, op.kind.side())).or_default();
         // Operations that came before it, in the order in which they are due.
@@ -241,85 +249,86 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             Some(_) => self.due.get(of) <= self.due.get(&id),
         };
         if op.kind != OpKind::Init && before.iter().any(is_overtaken) {
-            self.complain(format!("operation {id} overtakes one of its own group"));
+            self.report_violation(format!("operation {id} overtakes one of its own group"));
         }
         self.order.entry((op.group, op.kind.side())).or_default().retain(|of| *of != id);
         self.running.insert(id, op);
         self.runs += 1;
-        self.later(1, Happening::Done(id));
+        self.schedule(1, ScheduledEvent::Done(id));
     }
 
     /// Checks that no hard domain supplies more disks than it can, apart from external spin-ups.
     fn check_domains(&mut self) {
-        let mut complaints = Vec::new();
+        let mut violations = Vec::new();
         for domain in self.shape.domains().iter().filter(|domain| domain.kind == Kind::Hard) {
             let mut used = vec![0; domain.shared.count()];
             for (place, disk) in self.shape.places().zip(&self.disks) {
-                used[domain.shared.of(place) as usize] += u32::from(disk.spins && !disk.is_woken);
+                used[domain.shared.of(place) as usize] +=
+                    u32::from(disk.spins && !disk.is_external);
             }
             if used.iter().any(|used| *used > domain.capacity) {
-                complaints.push(format!("{} supplies too many", domain.shared.name));
+                violations.push(format!("{} supplies too many", domain.shared.name));
             }
         }
-        complaints.into_iter().for_each(|complaint| self.complain(complaint));
+        violations.into_iter().for_each(|violation| self.report_violation(violation));
     }
 
     /// Processes the next event. Returns false if there is none.
-    fn happen(&mut self) -> bool {
+    fn run_next(&mut self) -> bool {
         let next = self.agenda.first().map(|(at, _, _)| *at);
         if let Some(deadline) = self.controller.deadline()
             && next.is_none_or(|next| deadline <= next)
         {
             self.now = self.now.max(deadline);
-            self.tell(Event::Timer);
+            self.send(Event::Timer);
             return true;
         }
-        let Some((at, _, happening)) = self.agenda.pop_first() else { return false };
+        let Some((at, _, scheduled)) = self.agenda.pop_first() else { return false };
         self.now = at;
-        self.deliver(happening);
+        self.deliver(scheduled);
         true
     }
 
-    fn deliver(&mut self, happening: Happening) {
-        let (place, generation) = match happening {
-            Happening::Up(place, generation)
-            | Happening::UpFailed(place, generation)
-            | Happening::Down(place, generation)
-            | Happening::DownFailed(place, generation) => (place, generation),
-            Happening::Done(op) => {
+    fn deliver(&mut self, scheduled: ScheduledEvent) {
+        let (place, generation) = match scheduled {
+            ScheduledEvent::Up(place, generation)
+            | ScheduledEvent::UpFailed(place, generation)
+            | ScheduledEvent::Down(place, generation)
+            | ScheduledEvent::DownFailed(place, generation) => (place, generation),
+            ScheduledEvent::Done(op) => {
                 self.running.remove(&op);
-                return self.tell(Event::Done { op });
+                return self.send(Event::Done { op });
             }
-            Happening::Chance => return self.something(),
+            ScheduledEvent::Chance => return self.random_event(),
         };
         let disk = &mut self.disks[place.as_usize()];
         if disk.generation != generation {
             return;
         }
-        let event = match happening {
-            Happening::Up(..) => {
+        let event = match scheduled {
+            ScheduledEvent::Up(..) => {
                 (disk.spins, disk.is_mounted) = (true, true);
                 Event::Up { place }
             }
-            Happening::UpFailed(..) => {
-                (disk.spins, disk.is_woken) = (false, false);
+            ScheduledEvent::UpFailed(..) => {
+                (disk.spins, disk.is_external) = (false, false);
                 Event::UpFailed { place }
             }
-            Happening::Down(..) => {
-                (disk.spins, disk.is_woken) = (false, false);
+            ScheduledEvent::Down(..) => {
+                (disk.spins, disk.is_external) = (false, false);
                 Event::Down { place }
             }
-            Happening::DownFailed(..) | Happening::Done(_) | Happening::Chance => {
+            ScheduledEvent::DownFailed(..) | ScheduledEvent::Done(_) | ScheduledEvent::Chance => {
                 Event::DownFailed { place }
             }
         };
-        self.tell(event);
+        self.send(event);
     }
 
     /// Submits an operation, or injects or repairs a failure.
-    fn something(&mut self) {
+    fn random_event(&mut self) {
         let groups = self.assignment.groups().len();
-        if !self.chance(self.trouble) {
+        if !self.chance(self.failure_rate) {
             let group = GroupId::new(self.pick(groups));
             return self.submit(group, None);
         }
@@ -341,14 +350,14 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
                 let is_lost = self.is_lost(place);
                 let disk = &mut self.disks[place.as_usize()];
                 if !disk.spins && !is_lost {
-                    (disk.spins, disk.is_woken) = (true, true);
-                    self.tell(Event::Woken { place });
+                    (disk.spins, disk.is_external) = (true, true);
+                    self.send(Event::Woken { place });
                 }
             }
         }
         while self.lost.len() > 2 {
             let part = self.lost.remove(0);
-            self.mend(part);
+            self.repair(part);
         }
     }
 
@@ -362,13 +371,13 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         let mut members = Members::first(self.assignment.places(group).len());
         // Only some of them have a stack of the blob.
         while kind == OpKind::Read && members.count() > code.width() {
-            members = members.without(self.pick(Members::MOST) as usize);
+            members = members.without(self.pick(Members::CAPACITY) as usize);
         }
         let enough = if kind == OpKind::Init { 0 } else { code.data };
         let bytes = ByteCount::mib(self.random.below(2000));
-        let dated = self.random.below(2) == 0;
+        let has_deadline = self.random.below(2) == 0;
         let within = Duration::from_secs(1 << self.random.below(16));
-        let due = dated.then(|| self.now + within);
+        let due = has_deadline.then(|| self.now + within);
         let op = Op { id, group, kind, bytes, members, enough, due };
         let usual = self.usual_of(kind.side()).unwrap_or_default();
         self.due.insert(id, due.unwrap_or_else(|| self.now + usual));
@@ -376,7 +385,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         if kind != OpKind::Init {
             self.order.entry((group, kind.side())).or_default().push(id);
         }
-        self.tell(Event::Submit { op });
+        self.send(Event::Submit { op });
     }
 
     /// Returns the places of a part, from the shape alone.
@@ -403,41 +412,41 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             let disk = &mut self.disks[place.as_usize()];
             if loss == Loss::Gone {
                 disk.generation += 1;
-                (disk.spins, disk.is_mounted, disk.is_woken) = (false, false, false);
+                (disk.spins, disk.is_mounted, disk.is_external) = (false, false, false);
             }
         }
-        self.tell(Event::Lost { part, loss });
+        self.send(Event::Lost { part, loss });
     }
 
-    fn mend(&mut self, part: Part) {
-        self.tell(Event::Back { part });
+    fn repair(&mut self, part: Part) {
+        self.send(Event::Back { part });
     }
 
     /// Runs with this many random events, then until all operations have ended.
-    fn live(&mut self, events: u64) -> Result<u64, Complaint> {
+    fn live(&mut self, events: u64) -> Result<u64, Violation> {
         for group in self.assignment.groups() {
             self.submit(group, Some(OpKind::Init));
         }
         for _ in 0..events {
             let seconds = self.random.below(9);
-            self.later(seconds, Happening::Chance);
+            self.schedule(seconds, ScheduledEvent::Chance);
             let until = self.now + Duration::from_secs(5);
-            while self.now < until && self.complaint.is_none() && self.happen() {}
+            while self.now < until && self.violation.is_none() && self.run_next() {}
         }
-        self.trouble = 0;
+        self.failure_rate = 0;
         while let Some(part) = self.lost.pop() {
-            self.mend(part);
+            self.repair(part);
         }
         for _ in 0..400_000 {
-            if self.complaint.is_some() || self.is_quiet() || !self.happen() {
+            if self.violation.is_some() || self.is_quiet() || !self.run_next() {
                 break;
             }
         }
         if !self.is_quiet() {
             let waiting = self.ops.len();
-            self.complain(format!("{waiting} operations wait for ever"));
+            self.report_violation(format!("{waiting} operations wait for ever"));
         }
-        self.complaint.clone().map_or(Ok(self.runs), Err)
+        self.violation.clone().map_or(Ok(self.runs), Err)
     }
 
     fn is_quiet(&self) -> bool {
@@ -455,7 +464,8 @@ fn policies() -> impl Strategy<Value = Policy> {
     let reach = prop_oneof![Just(None), (0u64..8).prop_map(|gib| Some(ByteCount::gib(gib)))];
     let time = prop_oneof![Just(None), (0u64..60).prop_map(|s| Some(Duration::from_secs(s)))];
     let idle = prop_oneof![Just(None), (1u64..100).prop_map(|s| Some(Duration::from_secs(s)))];
-    let wakes = prop_oneof![Just(Wakes::All), (0u32..3).prop_map(|spare| Wakes::Needed { spare })];
+    let wakes =
+        prop_oneof![Just(SpinUps::All), (0u32..3).prop_map(|spare| SpinUps::Needed { spare })];
     let flags = (any::<bool>(), any::<bool>(), wakes);
     let seconds = |most: u64| (0..most).prop_map(Duration::from_secs);
     let due = (seconds(400), seconds(4000), seconds(400))
@@ -486,10 +496,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
-    fn every_promise_is_kept(seed: u64, policy in policies(), trouble in 0u64..40, laptop: bool) {
+    fn every_promise_is_kept(
+        seed: u64, policy in policies(), failure_rate in 0u64..40, laptop: bool,
+    ) {
         let (shape, assignment) = rack(if laptop { "laptop" } else { "shelf" });
         let rack = Rack::new(&shape, assignment.clone(), policy);
-        let mut world = World::new(shape, assignment, rack, seed, trouble).under(&policy);
+        let mut world =
+            World::new(shape, assignment, rack, seed, failure_rate).with_policy(&policy);
         let runs = world.live(150);
         prop_assert!(runs.is_ok(), "{:?}", runs);
         prop_assert!(runs.unwrap() > 0, "something was done");
@@ -611,8 +624,8 @@ fn a_broken_controller_is_noticed() {
         let (shape, assignment) = rack("shelf");
         let rack = Rack::new(&shape, assignment.clone(), Policy::default());
         let broken = Broken { rack, how, held: None };
-        let trouble = if how == How::RunsBlindly { 30 } else { 0 };
-        let mut world = World::new(shape, assignment, broken, 3, trouble);
+        let failure_rate = if how == How::RunsBlindly { 30 } else { 0 };
+        let mut world = World::new(shape, assignment, broken, 3, failure_rate);
         let said = world.live(300).expect_err("it is noticed");
         assert!(said.contains(words), "{how:?}: {said}");
     }

@@ -53,7 +53,7 @@ impl<R: BufRead> LogReader<R> {
         let is_known = (1..=VERSION).contains(&header.version);
         let tiers = match header.drives {
             Some(0) => Vec::new(),
-            Some(drives) if header.version < 3 => vec![Capacity::of_drives(drives)],
+            Some(drives) if header.version < 3 => vec![Capacity::for_drives(drives)],
             _ => header.tiers,
         };
         let is_possible = !tiers.is_empty() && tiers.iter().all(Capacity::is_possible);
@@ -112,8 +112,8 @@ pub(super) fn wrong(line: u64, problem: impl Into<String>) -> LogError {
 fn read_line(source: &mut impl BufRead, text: &mut Vec<u8>, line: u64) -> Result<bool, LogError> {
     let read = lines::read_line(source, text, LINE_BYTES_MAX);
     match read.map_err(|source| LogError::Read { line, source })? {
-        LineRead::Whole => Ok(true),
-        LineRead::Cut => Ok(false),
+        LineRead::Complete => Ok(true),
+        LineRead::Truncated => Ok(false),
         LineRead::TooLong => Err(wrong(line, format!("longer than {LINE_BYTES_MAX} bytes"))),
     }
 }

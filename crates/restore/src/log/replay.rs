@@ -40,9 +40,9 @@ pub struct Divergence {
 /// # Errors
 /// Names the first invalid line. A truncated last line is skipped.
 pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
-    let mut played = Replay { events: 0, commands: 0, end: None, divergence: None };
+    let mut result = Replay { events: 0, commands: 0, end: None, divergence: None };
     let mut log = LogReader::new(source)?;
-    let mut restores = Restores::of_tiers(log.tiers().to_vec());
+    let mut restores = Restores::with_tiers(log.tiers().to_vec());
     // Commands issued for the last event that are not matched yet.
     let (mut decided, mut open) = (Outbox::new(), VecDeque::new());
     let mut last = 1;
@@ -53,42 +53,42 @@ pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
                 let found = open.pop_front();
                 if found.as_ref() != Some(&expected) {
                     let expected = Some(expected);
-                    played.divergence = Some(Divergence { line, expected, found });
-                    return Ok(played);
+                    result.divergence = Some(Divergence { line, expected, found });
+                    return Ok(result);
                 }
-                played.commands += 1;
+                result.commands += 1;
             }
             Logged::Event(event) => {
                 if let Some(found) = open.pop_front() {
-                    played.divergence = Some(more(line, found));
-                    return Ok(played);
+                    result.divergence = Some(extra_command(line, found));
+                    return Ok(result);
                 }
-                refuse_impossible(&restores, line, &event)?;
+                check_possible(&restores, line, &event)?;
                 restores.step(at, event, &mut decided);
                 restores.check();
                 open.extend(decided.drain());
-                played.events += 1;
+                result.events += 1;
             }
         }
     }
-    played.end = log.end();
+    result.end = log.end();
     // Without an end line, the last commands may be missing from the log.
-    if let Some(found) = open.pop_front().filter(|_| played.end.is_some()) {
-        played.divergence = Some(more(last + 1, found));
+    if let Some(found) = open.pop_front().filter(|_| result.end.is_some()) {
+        result.divergence = Some(extra_command(last + 1, found));
     }
-    Ok(played)
+    Ok(result)
 }
 
 /// Returns the divergence for a command that is not in the log.
-const fn more(line: u64, found: Command) -> Divergence {
+const fn extra_command(line: u64, found: Command) -> Divergence {
     Divergence { line, expected: None, found: Some(found) }
 }
 
 /// Rejects answers to what the controller did not request. It would panic on them as a bug of its
 /// driver; here the log is wrong.
-fn refuse_impossible(restores: &Restores, line: u64, event: &Event) -> Result<(), LogError> {
+fn check_possible(restores: &Restores, line: u64, event: &Event) -> Result<(), LogError> {
     match event {
-        Event::Came { piece } | Event::Failed { piece } if !restores.is_under_way(*piece) => {
+        Event::Came { piece } | Event::Failed { piece } if !restores.is_in_flight(*piece) => {
             Err(wrong(line, format!("piece {piece} is not under way")))
         }
         Event::Committed { restore } | Event::Lost { restore }
@@ -101,7 +101,7 @@ fn refuse_impossible(restores: &Restores, line: u64, event: &Event) -> Result<()
         {
             Err(wrong(line, "a restore has at least one piece"))
         }
-        Event::Asked { pieces, .. } if !restores.has_tiers_of(pieces) => {
+        Event::Asked { pieces, .. } if !restores.has_tiers_for(pieces) => {
             Err(wrong(line, "a piece is in a tier that there is not"))
         }
         Event::Asked { .. }

@@ -5,60 +5,61 @@ use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, Uni
 use proptest::prelude::*;
 
 use crate::limits::{
-    COPY_REST, PIECE_REST, PIECE_TRIES_MAX, UNDER_WAY_BYTES, VISIT_PIECES_MAX, VISITS_PER_DRIVE,
+    COPY_BACKOFF, FETCH_PIECES_MAX, FETCHES_PER_DRIVE, IN_FLIGHT_BYTES, PIECE_BACKOFF,
+    PIECE_TRIES_MAX,
 };
-use crate::restore::rest;
+use crate::restore::backoff;
 use crate::{
     Capacity, Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval, TierIndex,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Is {
+enum PartState {
     Waiting,
-    Resting(Instant),
+    Backoff(Instant),
     Stopped,
     /// In the fetch with this number.
     Fetched(u64),
-    There,
+    Arrived,
 }
 
 #[derive(Clone, Debug)]
 struct Part {
     id: PieceId,
     piece: Piece,
-    is: Is,
+    state: PartState,
     failures: u32,
 }
 
 #[derive(Clone, Debug)]
-struct Whole {
+struct ModelRestore {
     id: RestoreId,
     retrieval: Retrieval,
     due: UnixTime,
     order: u64,
     rounds: u32,
     has_room: bool,
-    gives_up: bool,
+    is_giving_up: bool,
 }
 
 /// A piece in flight: its fetch, the lane that it counts against, bytes.
-type Away = (PieceId, u64, (TierIndex, Retrieval), u64);
+type PieceInFlight = (PieceId, u64, (TierIndex, Retrieval), u64);
 
 #[derive(Clone, Debug, Default)]
-struct Simple {
+struct Model {
     tiers: Vec<Capacity>,
     now: Instant,
     room: u64,
     asked: u64,
-    visits: Vec<(TierIndex, Retrieval)>,
-    wholes: Vec<Whole>,
+    fetches: Vec<(TierIndex, Retrieval)>,
+    restores: Vec<ModelRestore>,
     parts: Vec<Part>,
-    away: Vec<Away>,
+    in_flight: Vec<PieceInFlight>,
 }
 
-impl Simple {
-    fn whole(&mut self, id: RestoreId) -> &mut Whole {
-        self.wholes.iter_mut().find(|whole| whole.id == id).unwrap()
+impl Model {
+    fn entry(&mut self, id: RestoreId) -> &mut ModelRestore {
+        self.restores.iter_mut().find(|entry| entry.id == id).unwrap()
     }
 
     fn part(&mut self, id: PieceId) -> &mut Part {
@@ -71,8 +72,8 @@ impl Simple {
     }
 
     fn taken(&self) -> u64 {
-        let holders = self.wholes.iter().filter(|whole| whole.has_room);
-        holders.map(|whole| self.bytes(whole.id)).sum()
+        let holders = self.restores.iter().filter(|entry| entry.has_room);
+        holders.map(|entry| self.bytes(entry.id)).sum()
     }
 
     fn step(&mut self, now: Instant, event: &Event) -> Vec<Command> {
@@ -83,119 +84,128 @@ impl Simple {
                 self.asked(*restore, *retrieval, *at, pieces);
             }
             Event::Came { piece } => {
-                self.away.retain(|away| away.0 != *piece);
-                if self.wholes.iter().any(|whole| whole.id == piece.restore) {
-                    self.part(*piece).is = Is::There;
+                self.in_flight.retain(|in_flight| in_flight.0 != *piece);
+                if self.restores.iter().any(|entry| entry.id == piece.restore) {
+                    self.part(*piece).state = PartState::Arrived;
                     let mut of = self.parts.iter().filter(|p| p.id.restore == piece.restore);
-                    if of.all(|part| part.is == Is::There) {
+                    if of.all(|part| part.state == PartState::Arrived) {
                         commands.push(Command::Commit { restore: piece.restore });
                     }
                     commands.extend(self.give_up(piece.restore));
                 }
             }
             Event::Failed { piece } => {
-                self.away.retain(|away| away.0 != *piece);
-                if self.wholes.iter().any(|whole| whole.id == piece.restore) {
+                self.in_flight.retain(|in_flight| in_flight.0 != *piece);
+                if self.restores.iter().any(|entry| entry.id == piece.restore) {
                     let now = self.now;
                     let part = self.part(*piece);
                     part.failures += 1;
-                    part.is = Is::Resting(now + rest(PIECE_REST, part.failures));
+                    part.state = PartState::Backoff(now + backoff(PIECE_BACKOFF, part.failures));
                     if part.failures == PIECE_TRIES_MAX {
-                        self.whole(piece.restore).gives_up = true;
+                        self.entry(piece.restore).is_giving_up = true;
                     }
                     commands.extend(self.give_up(piece.restore));
                 }
             }
             Event::Committed { restore } | Event::Forgotten { restore } => {
-                self.wholes.retain(|whole| whole.id != *restore);
+                self.restores.retain(|entry| entry.id != *restore);
                 self.parts.retain(|part| part.id.restore != *restore);
             }
             Event::Lost { restore } => {
-                let rounds = self.whole(*restore).rounds;
-                self.anew(*restore, rest(COPY_REST, rounds + 1));
+                let rounds = self.entry(*restore).rounds;
+                self.reset(*restore, backoff(COPY_BACKOFF, rounds + 1));
             }
             Event::Room { bytes } => self.room = bytes.get(),
             Event::Timer => {}
         }
         for part in &mut self.parts {
-            if matches!(part.is, Is::Resting(until) if until <= self.now) {
-                part.is = Is::Waiting;
+            if matches!(part.state, PartState::Backoff(until) if until <= self.now) {
+                part.state = PartState::Waiting;
             }
         }
-        self.begin(&mut commands);
+        self.dispatch(&mut commands);
         commands
     }
 
     fn asked(&mut self, id: RestoreId, retrieval: Retrieval, at: UnixTime, pieces: &[Piece]) {
         let (due, order) = (retrieval.due(at), self.asked);
         self.asked += 1;
-        if let Some(whole) = self.wholes.iter_mut().find(|whole| whole.id == id) {
-            whole.retrieval = whole.retrieval.max(retrieval);
-            if due < whole.due {
-                (whole.due, whole.order) = (due, order);
+        if let Some(entry) = self.restores.iter_mut().find(|entry| entry.id == id) {
+            entry.retrieval = entry.retrieval.max(retrieval);
+            if due < entry.due {
+                (entry.due, entry.order) = (due, order);
             }
             return;
         }
-        let (rounds, has_room, gives_up) = (0, false, false);
-        self.wholes.push(Whole { id, retrieval, due, order, rounds, has_room, gives_up });
+        let (rounds, has_room, is_giving_up) = (0, false, false);
+        self.restores.push(ModelRestore {
+            id,
+            retrieval,
+            due,
+            order,
+            rounds,
+            has_room,
+            is_giving_up,
+        });
         for (index, piece) in (0..).zip(pieces) {
             let id = PieceId { restore: id, index };
-            self.parts.push(Part { id, piece: *piece, is: Is::Waiting, failures: 0 });
+            self.parts.push(Part { id, piece: *piece, state: PartState::Waiting, failures: 0 });
         }
     }
 
     fn give_up(&mut self, id: RestoreId) -> Option<Command> {
-        let whole = self.whole(id).clone();
-        let time = rest(PIECE_REST, PIECE_TRIES_MAX + whole.rounds);
-        if !whole.gives_up {
+        let entry = self.entry(id).clone();
+        let time = backoff(PIECE_BACKOFF, PIECE_TRIES_MAX + entry.rounds);
+        if !entry.is_giving_up {
             return None;
         }
         for part in self.parts.iter_mut().filter(|part| part.id.restore == id) {
-            if matches!(part.is, Is::Waiting | Is::Resting(_)) {
-                part.is = Is::Stopped;
+            if matches!(part.state, PartState::Waiting | PartState::Backoff(_)) {
+                part.state = PartState::Stopped;
             }
         }
         let mut of = self.parts.iter().filter(|part| part.id.restore == id);
-        if of.any(|part| matches!(part.is, Is::Fetched(_))) {
+        if of.any(|part| matches!(part.state, PartState::Fetched(_))) {
             return None;
         }
-        self.anew(id, time);
+        self.reset(id, time);
         Some(Command::Forget { restore: id })
     }
 
-    fn anew(&mut self, id: RestoreId, time: Duration) {
+    fn reset(&mut self, id: RestoreId, time: Duration) {
         let until = self.now + time;
-        let whole = self.whole(id);
-        (whole.has_room, whole.gives_up) = (false, false);
-        whole.rounds += 1;
+        let entry = self.entry(id);
+        (entry.has_room, entry.is_giving_up) = (false, false);
+        entry.rounds += 1;
         for part in self.parts.iter_mut().filter(|part| part.id.restore == id) {
-            (part.is, part.failures) = (Is::Resting(until), 0);
+            (part.state, part.failures) = (PartState::Backoff(until), 0);
         }
     }
 
     /// Returns the waiting pieces, ordered by due time.
-    fn waiting(&self) -> Vec<(PieceId, Whole, Piece, u32)> {
+    fn waiting(&self) -> Vec<(PieceId, ModelRestore, Piece, u32)> {
         let mut waiting: Vec<_> = self
             .parts
             .iter()
-            .filter(|part| part.is == Is::Waiting)
+            .filter(|part| part.state == PartState::Waiting)
             .map(|part| {
-                let whole = self.wholes.iter().find(|whole| whole.id == part.id.restore).unwrap();
-                (part.id, whole.clone(), part.piece, part.failures)
+                let entry = self.restores.iter().find(|entry| entry.id == part.id.restore).unwrap();
+                (part.id, entry.clone(), part.piece, part.failures)
             })
             .collect();
-        waiting.sort_by_key(|(id, whole, ..)| (whole.due, whole.order, *id));
+        waiting.sort_by_key(|(id, entry, ..)| (entry.due, entry.order, *id));
         waiting
     }
 
-    fn wants_more(&self, lane: (TierIndex, Retrieval)) -> bool {
-        let away = self.away.iter().filter(|away| away.2 == lane);
-        let (pieces, bytes) = (away.clone().count(), away.map(|away| away.3).sum::<u64>());
-        let visits = (0u64..)
-            .zip(&self.visits)
-            .filter(|(number, of)| **of == lane && self.away.iter().any(|away| away.1 == *number));
+    fn has_capacity(&self, lane: (TierIndex, Retrieval)) -> bool {
+        let in_flight = self.in_flight.iter().filter(|in_flight| in_flight.2 == lane);
+        let (pieces, bytes) =
+            (in_flight.clone().count(), in_flight.map(|in_flight| in_flight.3).sum::<u64>());
+        let fetches = (0u64..).zip(&self.fetches).filter(|(number, of)| {
+            **of == lane && self.in_flight.iter().any(|in_flight| in_flight.1 == *number)
+        });
         let of = &self.tiers[lane.0.get()];
-        visits.count() < of.drives * VISITS_PER_DRIVE
+        fetches.count() < of.drives * FETCHES_PER_DRIVE
             || bytes < of.bytes.get() && pieces < of.pieces
     }
 
@@ -207,23 +217,23 @@ impl Simple {
         }
     }
 
-    fn fits(&self, whole: &Whole) -> bool {
-        let is_held = self.wholes.iter().any(|of| of.id == whole.id && of.has_room);
-        is_held || self.taken() + self.bytes(whole.id) <= self.share(whole.retrieval)
+    fn fits(&self, entry: &ModelRestore) -> bool {
+        let is_held = self.restores.iter().any(|of| of.id == entry.id && of.has_room);
+        is_held || self.taken() + self.bytes(entry.id) <= self.share(entry.retrieval)
     }
 
-    fn begin(&mut self, commands: &mut Vec<Command>) {
+    fn dispatch(&mut self, commands: &mut Vec<Command>) {
         loop {
             let waiting = self.waiting();
             let mut open = waiting
                 .iter()
-                .filter(|(_, whole, piece, _)| self.wants_more((piece.tier, whole.retrieval)));
-            let Some((head, whole, piece, failures)) = open.next() else { return };
-            if !self.fits(whole) && self.bytes(whole.id) <= self.share(whole.retrieval) {
+                .filter(|(_, entry, piece, _)| self.has_capacity((piece.tier, entry.retrieval)));
+            let Some((head, entry, piece, failures)) = open.next() else { return };
+            if !self.fits(entry) && self.bytes(entry.id) <= self.share(entry.retrieval) {
                 return;
             }
-            let number = self.visits.len() as u64;
-            self.visits.push((piece.tier, whole.retrieval));
+            let number = self.fetches.len() as u64;
+            self.fetches.push((piece.tier, entry.retrieval));
             let mut others: Vec<_> = waiting
                 .iter()
                 .filter(|(id, _, other, failed)| {
@@ -232,18 +242,18 @@ impl Simple {
                     *failures == 0 && is_near && id != head && *failed == 0
                 })
                 .collect();
-            others.truncate(VISIT_PIECES_MAX - 1);
-            let (mut pieces, mut bytes, mut due) = (Vec::new(), 0, whole.due);
-            let this = (*head, whole.clone(), *piece, *failures);
-            for (id, whole, piece, _) in std::iter::once(&this).chain(others) {
-                if id != head && (bytes >= UNDER_WAY_BYTES.get() || !self.fits(whole)) {
+            others.truncate(FETCH_PIECES_MAX - 1);
+            let (mut pieces, mut bytes, mut due) = (Vec::new(), 0, entry.due);
+            let this = (*head, entry.clone(), *piece, *failures);
+            for (id, entry, piece, _) in std::iter::once(&this).chain(others) {
+                if id != head && (bytes >= IN_FLIGHT_BYTES.get() || !self.fits(entry)) {
                     continue;
                 }
-                self.whole(whole.id).has_room = true;
-                self.part(*id).is = Is::Fetched(number);
-                let lane = (piece.tier, whole.retrieval);
-                self.away.push((*id, number, lane, piece.bytes.get()));
-                due = due.min(whole.due);
+                self.entry(entry.id).has_room = true;
+                self.part(*id).state = PartState::Fetched(number);
+                let lane = (piece.tier, entry.retrieval);
+                self.in_flight.push((*id, number, lane, piece.bytes.get()));
+                due = due.min(entry.due);
                 bytes += piece.bytes.get();
                 pieces.push(*id);
             }
@@ -254,7 +264,7 @@ impl Simple {
 
 /// The next step of a test; numbers are taken modulo the number of candidates.
 #[derive(Clone, Debug)]
-enum Act {
+enum Action {
     Ask(Retrieval, u64, Vec<(bool, Option<u8>, u64)>),
     AskAgain(usize, Retrieval),
     Came(usize),
@@ -269,41 +279,43 @@ fn retrieval() -> impl Strategy<Value = Retrieval> {
     prop::sample::select(Retrieval::URGENT_FIRST.to_vec())
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn action() -> impl Strategy<Value = Action> {
     let mib = prop_oneof![Just(0), 1u64..40, 100u64..400];
     let piece = (any::<bool>(), prop::option::weighted(0.9, 0u8..6), mib);
     prop_oneof![
         4 => (retrieval(), 0u64..50_000, prop::collection::vec(piece, 1..5))
-            .prop_map(|(retrieval, at, pieces)| Act::Ask(retrieval, at, pieces)),
-        1 => (any::<usize>(), retrieval()).prop_map(|(which, how)| Act::AskAgain(which, how)),
-        5 => any::<usize>().prop_map(Act::Came),
-        3 => any::<usize>().prop_map(Act::Failed),
-        3 => (any::<usize>(), 0u8..4).prop_map(|(which, how)| Act::End(which, how)),
-        1 => any::<usize>().prop_map(Act::Forget),
-        1 => (0u64..2000).prop_map(Act::Room),
-        3 => (0u64..200).prop_map(Act::Pass),
+            .prop_map(|(retrieval, at, pieces)| Action::Ask(retrieval, at, pieces)),
+        1 => (any::<usize>(), retrieval()).prop_map(|(which, tier)| Action::AskAgain(which, tier)),
+        5 => any::<usize>().prop_map(Action::Came),
+        3 => any::<usize>().prop_map(Action::Failed),
+        3 => (any::<usize>(), 0u8..4).prop_map(|(which, choice)| Action::End(which, choice)),
+        1 => any::<usize>().prop_map(Action::Forget),
+        1 => (0u64..2000).prop_map(Action::Room),
+        3 => (0u64..200).prop_map(Action::Pass),
     ]
 }
 
 /// Both controllers, given the same events.
 struct Pair {
     controller: Restores,
-    simple: Simple,
+    model: Model,
     now: Instant,
     next: u64,
 }
 
 impl Pair {
-    fn event(&mut self, act: &Act) -> Option<Event> {
+    fn event(&mut self, action: &Action) -> Option<Event> {
         let pick = |count: usize, which: usize| (count > 0).then(|| which % count);
-        let away = |which| pick(self.simple.away.len(), which).map(|at| self.simple.away[at].0);
-        let known = |which| pick(self.simple.wholes.len(), which).map(|at| &self.simple.wholes[at]);
-        match act {
-            Act::Ask(retrieval, at, pieces) => {
+        let in_flight =
+            |which| pick(self.model.in_flight.len(), which).map(|at| self.model.in_flight[at].0);
+        let known =
+            |which| pick(self.model.restores.len(), which).map(|at| &self.model.restores[at]);
+        match action {
+            Action::Ask(retrieval, at, pieces) => {
                 let restore = RestoreId::new(self.next);
                 self.next += 1;
-                let pieces = pieces.iter().map(|&(of_queue, place, mib)| Piece {
-                    tier: TierIndex(u32::from(of_queue)),
+                let pieces = pieces.iter().map(|&(for_queue, place, mib)| Piece {
+                    tier: TierIndex(u32::from(for_queue)),
                     place: place.map(|place| Place::new(place.into())),
                     offset: None,
                     bytes: ByteCount::mib(mib),
@@ -311,27 +323,27 @@ impl Pair {
                 let (at, pieces) = (super::at(*at), pieces.collect());
                 Some(Event::Asked { restore, retrieval: *retrieval, at, pieces })
             }
-            Act::AskAgain(which, retrieval) => {
+            Action::AskAgain(which, retrieval) => {
                 let (restore, at) = (known(*which)?.id, super::at(25_000));
                 let pieces = Vec::new();
                 Some(Event::Asked { restore, retrieval: *retrieval, at, pieces })
             }
-            Act::Came(which) => Some(Event::Came { piece: away(*which)? }),
-            Act::Failed(which) => Some(Event::Failed { piece: away(*which)? }),
-            Act::End(which, how) => {
-                let complete: Vec<RestoreId> = self.simple.wholes.iter().map(|w| w.id).collect();
+            Action::Came(which) => Some(Event::Came { piece: in_flight(*which)? }),
+            Action::Failed(which) => Some(Event::Failed { piece: in_flight(*which)? }),
+            Action::End(which, choice) => {
+                let complete: Vec<RestoreId> = self.model.restores.iter().map(|w| w.id).collect();
                 let is_there = |id: &RestoreId| {
-                    let mut of = self.simple.parts.iter().filter(|part| part.id.restore == *id);
-                    of.all(|part| part.is == Is::There)
+                    let mut of = self.model.parts.iter().filter(|part| part.id.restore == *id);
+                    of.all(|part| part.state == PartState::Arrived)
                 };
                 let complete: Vec<RestoreId> = complete.into_iter().filter(is_there).collect();
                 let restore = complete[pick(complete.len(), *which)?];
-                let lost = *how == 0;
+                let lost = *choice == 0;
                 Some(if lost { Event::Lost { restore } } else { Event::Committed { restore } })
             }
-            Act::Forget(which) => Some(Event::Forgotten { restore: known(*which)?.id }),
-            Act::Room(mib) => Some(Event::Room { bytes: ByteCount::mib(*mib) }),
-            Act::Pass(seconds) => {
+            Action::Forget(which) => Some(Event::Forgotten { restore: known(*which)?.id }),
+            Action::Room(mib) => Some(Event::Room { bytes: ByteCount::mib(*mib) }),
+            Action::Pass(seconds) => {
                 self.now = self.now + Duration::from_secs(*seconds);
                 Some(Event::Timer)
             }
@@ -346,20 +358,20 @@ proptest! {
     fn decisions_are_those_of_a_simple_controller(
         drives in 1usize..3,
         queue in 1usize..6,
-        acts in prop::collection::vec(act(), 1..120),
+        actions in prop::collection::vec(action(), 1..120),
     ) {
-        let tiers = vec![Capacity::of_drives(drives), Capacity::of_queue(queue)];
-        let simple = Simple { tiers: tiers.clone(), room: u64::MAX, ..Simple::default() };
-        let (controller, now) = (Restores::of_tiers(tiers), Instant::ZERO);
-        let mut pair = Pair { controller, simple, now, next: 0 };
-        for act in acts {
-            let Some(event) = pair.event(&act) else { continue };
-            let expected = pair.simple.step(pair.now, &event);
+        let tiers = vec![Capacity::for_drives(drives), Capacity::for_queue(queue)];
+        let model = Model { tiers: tiers.clone(), room: u64::MAX, ..Model::default() };
+        let (controller, now) = (Restores::with_tiers(tiers), Instant::ZERO);
+        let mut pair = Pair { controller, model, now, next: 0 };
+        for action in actions {
+            let Some(event) = pair.event(&action) else { continue };
+            let expected = pair.model.step(pair.now, &event);
             let mut out = Outbox::new();
             pair.controller.step(pair.now, event.clone(), &mut out);
             pair.controller.check();
             prop_assert_eq!(out.as_slice(), &expected[..], "after {:?}", event);
-            prop_assert_eq!(pair.controller.taken().get(), pair.simple.taken());
+            prop_assert_eq!(pair.controller.taken().get(), pair.model.taken());
         }
     }
 }

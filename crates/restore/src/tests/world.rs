@@ -29,17 +29,17 @@ pub(super) struct World {
     pub(super) restores: Restores,
     now: Instant,
     agenda: BTreeSet<(Instant, Next)>,
-    visits: Vec<Vec<PieceId>>,
+    fetches: Vec<Vec<PieceId>>,
     /// The tier serves the earliest due time first.
     waiting: BTreeSet<Waiting>,
     idle: usize,
-    asks: BTreeMap<u64, (Retrieval, Vec<Piece>)>,
+    requests: BTreeMap<u64, (Retrieval, Vec<Piece>)>,
     bytes: BTreeMap<PieceId, u64>,
     random: RandomStream,
     /// Pieces that fail, per thousand.
     failing: u64,
     pub(super) ended: BTreeMap<u64, Duration>,
-    asked: BTreeMap<u64, Instant>,
+    requested_at: BTreeMap<u64, Instant>,
     steps: u64,
     /// Whether anything waits, for a drive or to be fetched.
     has_more: bool,
@@ -54,50 +54,50 @@ impl World {
             restores: Restores::new(drives),
             now: Instant::ZERO,
             agenda: BTreeSet::new(),
-            visits: Vec::new(),
+            fetches: Vec::new(),
             waiting: BTreeSet::new(),
             idle: drives,
-            asks: BTreeMap::new(),
+            requests: BTreeMap::new(),
             bytes: BTreeMap::new(),
             random: Seed::new(seed).stream(),
             failing: 0,
             ended: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            requested_at: BTreeMap::new(),
             steps: 0,
             has_more: false,
             busy: (0.0, 0.0),
         }
     }
 
-    fn ask(&mut self, after: Duration, retrieval: Retrieval, pieces: Vec<Piece>) -> u64 {
-        let number = self.asks.len() as u64;
+    fn request(&mut self, after: Duration, retrieval: Retrieval, pieces: Vec<Piece>) -> u64 {
+        let number = self.requests.len() as u64;
         for (index, piece) in (0..).zip(&pieces) {
             self.bytes.insert(super::id(number, index), piece.bytes.get());
         }
-        self.asks.insert(number, (retrieval, pieces));
+        self.requests.insert(number, (retrieval, pieces));
         self.agenda.insert((self.now + after, Next::Asked(number)));
         number
     }
 
     /// Requests restores of one to five pieces at a hundred places, over ten minutes.
-    pub(super) fn ask_many(&mut self, count: u64) {
+    pub(super) fn request_many(&mut self, count: u64) {
         for _ in 0..count {
             let pieces = (0..=self.random.below(5))
                 .map(|_| {
                     let bytes = self.random.below(40) * MIB;
-                    let at_hand = self.random.below(8) == 0;
+                    let is_immediate = self.random.below(8) == 0;
                     let piece = piece(self.random.below(100).into(), bytes);
-                    Piece { place: piece.place.filter(|_| !at_hand), ..piece }
+                    Piece { place: piece.place.filter(|_| !is_immediate), ..piece }
                 })
                 .collect();
             let retrieval = Retrieval::URGENT_FIRST[usize::try_from(self.random.below(3)).unwrap()];
             let after = Duration::from_millis(self.random.below(600_000));
-            self.ask(after, retrieval, pieces);
+            self.request(after, retrieval, pieces);
         }
     }
 
     /// Runs until no event is left.
-    pub(super) fn run(&mut self, mut said: impl FnMut(Instant, &Event, &[Command])) {
+    pub(super) fn run(&mut self, mut observe: impl FnMut(Instant, &Event, &[Command])) {
         while let Some((at, next)) = self.agenda.pop_first() {
             let drives = self.restores.tiers()[0].drives;
             // The tail, with less to fetch than there are drives, is not counted.
@@ -107,26 +107,26 @@ impl World {
                 self.busy.1 += passed * (drives - self.idle) as f64;
             }
             self.now = at;
-            let events = self.happen(next);
+            let events = self.fire(next);
             for event in events {
                 let mut out = Outbox::new();
                 self.restores.step(self.now, event.clone(), &mut out);
                 // With many restores a check takes a while.
                 self.steps += 1;
-                if self.steps.is_multiple_of(1 + self.asks.len() as u64 / 64) {
+                if self.steps.is_multiple_of(1 + self.requests.len() as u64 / 64) {
                     self.restores.check();
                 }
                 let commands: Vec<Command> = out.drain().collect();
-                said(self.now, &event, &commands);
-                commands.into_iter().for_each(|command| self.carry_out(command));
+                observe(self.now, &event, &commands);
+                commands.into_iter().for_each(|command| self.execute(command));
             }
             while self.idle > 0
-                && let Some((_, visit)) = self.waiting.pop_first()
+                && let Some((_, fetch)) = self.waiting.pop_first()
             {
                 self.idle -= 1;
-                let bytes: u64 = self.visits[visit].iter().map(|id| self.bytes[id]).sum();
+                let bytes: u64 = self.fetches[fetch].iter().map(|id| self.bytes[id]).sum();
                 let takes = Duration::from_millis(20_000 + bytes / MIB * 16);
-                self.agenda.insert((self.now + takes, Next::Read(visit)));
+                self.agenda.insert((self.now + takes, Next::Read(fetch)));
             }
             self.has_more = !self.waiting.is_empty()
                 || self.restores.lanes.iter().flatten().any(|lane| !lane.queue.is_empty());
@@ -136,33 +136,33 @@ impl World {
         }
     }
 
-    fn happen(&mut self, next: Next) -> Vec<Event> {
+    fn fire(&mut self, next: Next) -> Vec<Event> {
         match next {
             Next::Asked(number) => {
-                self.asked.insert(number, self.now);
-                let (retrieval, pieces) = self.asks[&number].clone();
+                self.requested_at.insert(number, self.now);
+                let (retrieval, pieces) = self.requests[&number].clone();
                 let at = UnixTime::from_millis(self.now.as_nanos() / 1_000_000);
                 vec![Event::Asked { restore: RestoreId::new(number), retrieval, at, pieces }]
             }
-            Next::Read(visit) => {
+            Next::Read(fetch) => {
                 self.idle += 1;
-                self.answers(visit)
+                self.results(fetch)
             }
-            Next::Copied(visit) => self.answers(visit),
+            Next::Copied(fetch) => self.results(fetch),
             Next::Done(restore) => {
-                let asked = self.asked[&restore.get()];
+                let requested_at = self.requested_at[&restore.get()];
                 if self.random.below(1000) < self.failing {
                     return vec![Event::Lost { restore }];
                 }
-                self.ended.insert(restore.get(), self.now.since(asked));
+                self.ended.insert(restore.get(), self.now.since(requested_at));
                 vec![Event::Committed { restore }]
             }
             Next::Timer => vec![Event::Timer],
         }
     }
 
-    fn answers(&mut self, visit: usize) -> Vec<Event> {
-        let pieces = std::mem::take(&mut self.visits[visit]);
+    fn results(&mut self, fetch: usize) -> Vec<Event> {
+        let pieces = std::mem::take(&mut self.fetches[fetch]);
         let answer = |piece| {
             if self.random.below(1000) < self.failing {
                 Event::Failed { piece }
@@ -173,15 +173,15 @@ impl World {
         pieces.into_iter().map(answer).collect()
     }
 
-    fn carry_out(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
             Command::Fetch { place, pieces, due } => {
-                let visit = self.visits.len();
-                self.visits.push(pieces);
+                let fetch = self.fetches.len();
+                self.fetches.push(pieces);
                 if place.is_some() {
-                    self.waiting.insert((due, visit));
+                    self.waiting.insert((due, fetch));
                 } else {
-                    self.agenda.insert((self.now, Next::Copied(visit)));
+                    self.agenda.insert((self.now, Next::Copied(fetch)));
                 }
             }
             Command::Commit { restore } => {
@@ -197,12 +197,16 @@ fn everything_ends_whatever_fails_for_a_while() {
     for seed in 0..20 {
         let mut world = World::new(1 + usize::try_from(seed % 5).unwrap(), seed);
         world.failing = 100 + 10 * seed;
-        world.ask_many(60);
+        world.request_many(60);
         world.run(|_, _, _| ());
         assert_eq!(world.ended.len(), 60, "seed {seed}");
-        let rest = &world.restores;
-        assert!(rest.restores.is_empty() && rest.under_way.is_empty() && rest.places.is_empty());
-        assert_eq!(rest.taken(), ByteCount::ZERO);
+        let scheduler = &world.restores;
+        assert!(
+            scheduler.restores.is_empty()
+                && scheduler.in_flight.is_empty()
+                && scheduler.places.is_empty()
+        );
+        assert_eq!(scheduler.taken(), ByteCount::ZERO);
     }
 }
 
@@ -212,9 +216,9 @@ fn no_drive_is_idle_while_anything_waits() {
         let mut world = World::new(4, seed);
         // 4 GiB at 16 places, and a thousand small ones at a hundred.
         let large = (0..16).map(|place| piece(place, 256 * MIB)).collect();
-        world.ask(Duration::ZERO, Retrieval::Standard, large);
+        world.request(Duration::ZERO, Retrieval::Standard, large);
         for number in 0..1000 {
-            world.ask(Duration::ZERO, Retrieval::Standard, vec![piece(number % 100, 100_000)]);
+            world.request(Duration::ZERO, Retrieval::Standard, vec![piece(number % 100, 100_000)]);
         }
         world.run(|_, _, _| ());
         let (all, busy) = world.busy;
@@ -226,12 +230,12 @@ fn no_drive_is_idle_while_anything_waits() {
 fn an_expedited_restore_waits_for_no_more_than_what_a_drive_does_just_now() {
     let mut world = World::new(4, 3);
     for number in 0..10_000 {
-        world.ask(Duration::ZERO, Retrieval::Bulk, vec![piece(number, MIB)]);
+        world.request(Duration::ZERO, Retrieval::Bulk, vec![piece(number, MIB)]);
     }
     let mut urgent = Vec::new();
     for minute in 1..100 {
         let pieces = vec![piece(20_000 + u128::from(minute), MIB)];
-        urgent.push(world.ask(Duration::from_secs(60 * minute), Retrieval::Expedited, pieces));
+        urgent.push(world.request(Duration::from_secs(60 * minute), Retrieval::Expedited, pieces));
     }
     world.run(|_, _, _| ());
     let slowest = urgent.iter().map(|number| world.ended[number]).max().unwrap();
@@ -244,9 +248,9 @@ fn bulk_has_its_turn_however_much_is_urgent() {
     // Urgent restores keep the drive busy for two days without a pause; each takes 20 s.
     for number in 0..8640 {
         let pieces = vec![piece(1000 + u128::from(number), MIB)];
-        world.ask(Duration::from_secs(20 * number), Retrieval::Expedited, pieces);
+        world.request(Duration::from_secs(20 * number), Retrieval::Expedited, pieces);
     }
-    let bulk = world.ask(Duration::from_secs(60), Retrieval::Bulk, vec![piece(1, MIB)]);
+    let bulk = world.request(Duration::from_secs(60), Retrieval::Bulk, vec![piece(1, MIB)]);
     world.run(|_, _, _| ());
     let took = world.ended[&bulk];
     let within = Retrieval::Bulk.within();

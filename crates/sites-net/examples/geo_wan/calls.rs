@@ -31,17 +31,21 @@ pub(crate) async fn get(program: &Program, key: &str, bytes: &Bytes) {
 }
 
 /// Finds the version first, and then gets its bytes.
-pub(crate) async fn get_in_series(program: &Program, key: &str, (alone, bytes): (&Alone, &Bytes)) {
+pub(crate) async fn get_in_series(
+    program: &Program,
+    key: &str,
+    (alone, bytes): (&BareFragments, &Bytes),
+) {
     program.store.head(&Path::from(key)).await.unwrap();
     alone.get(program, bytes).await;
 }
 
 /// Fragments of an object without a row.
-pub(crate) struct Alone {
+pub(crate) struct BareFragments {
     number: u64,
 }
 
-impl Alone {
+impl BareFragments {
     pub(crate) fn new(number: u64) -> Self {
         Self { number }
     }

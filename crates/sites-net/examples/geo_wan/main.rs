@@ -35,9 +35,9 @@ use bytes::Bytes;
 use fulgurite_units::{Ratio, Seed};
 use serde_json::json;
 
-use calls::{Alone, get, get_in_series, put, put_in_series};
-use switch::{Lines, Switch, Ways};
-use world::{Program, SITES, World, rest, taken};
+use calls::{BareFragments, get, get_in_series, put, put_in_series};
+use switch::{DelayMatrix, Lines, Switch};
+use world::{Program, SITES, World, sleep_ms, timed};
 
 /// Initial rounds that are not counted: they warm up the connections.
 const WARM: u64 = 4;
@@ -65,7 +65,7 @@ impl Plan {
         Self { bytes, rounds, trips: [trip(2), trip(3), trip(4)], lines }
     }
 
-    fn ways(&self) -> Ways {
+    fn ways(&self) -> DelayMatrix {
         let [near, far, others] = self.trips;
         let way = |ms: f64| Some(Duration::from_secs_f64(ms / 2e3));
         let own = Some(Duration::ZERO);
@@ -77,7 +77,7 @@ impl Plan {
     }
 
     /// The same, with a site that is unreachable.
-    fn ways_without(&self, site: usize) -> Ways {
+    fn ways_without(&self, site: usize) -> DelayMatrix {
         let mut ways = self.ways();
         for (from, row) in ways.iter_mut().enumerate() {
             for (to, way) in row.iter_mut().enumerate() {
@@ -130,8 +130,8 @@ async fn round(
     object: &Bytes,
     times: &mut Times,
 ) {
-    let alone = Alone::new(number);
-    let before = Alone::new(number.saturating_sub(1));
+    let alone = BareFragments::new(number);
+    let before = BareFragments::new(number.saturating_sub(1));
     let key = |kind: &str, number: u64| format!("{kind}/{}/{number}", fast.site);
     let last = key("put", number.saturating_sub(1));
     let turn = usize::try_from(number).unwrap() % kinds.len();
@@ -141,30 +141,30 @@ async fn round(
             continue;
         }
         let took = match kind {
-            "alone" => taken(alone.put(fast, object)).await.0,
+            "alone" => timed(alone.put(fast, object)).await.0,
             "put" => {
                 let (bytes, rounds) = moved(fast);
-                let took = taken(put(fast, &key(kind, number), object)).await.0;
+                let took = timed(put(fast, &key(kind, number), object)).await.0;
                 let (bytes, rounds) = (moved(fast).0 - bytes, moved(fast).1 - rounds);
                 times.entry("put bytes").or_default().push(bytes as f64);
                 times.entry("put rounds").or_default().push(rounds as f64);
                 took
             }
-            "fast" => taken(put_in_series(fast, &key(kind, number), object)).await.0,
-            "classic" => taken(put_in_series(classic, &key(kind, number), object)).await.0,
-            "get alone" => taken(before.get(fast, object)).await.0,
-            "get" => taken(get(fast, &last, object)).await.0,
+            "fast" => timed(put_in_series(fast, &key(kind, number), object)).await.0,
+            "classic" => timed(put_in_series(classic, &key(kind, number), object)).await.0,
+            "get alone" => timed(before.get(fast, object)).await.0,
+            "get" => timed(get(fast, &last, object)).await.0,
             "get again" => {
                 get(cached, &last, object).await;
                 // The fragments are cached in the background.
-                rest(50).await;
-                taken(get(cached, &last, object)).await.0
+                sleep_ms(50).await;
+                timed(get(cached, &last, object)).await.0
             }
-            _ => taken(get_in_series(fast, &last, (&before, object))).await.0,
+            _ => timed(get_in_series(fast, &last, (&before, object))).await.0,
         };
         times.entry(kind).or_default().push(took);
         // Notifications arrive before the next operation.
-        rest(20).await;
+        sleep_ms(20).await;
     }
 }
 
@@ -213,7 +213,7 @@ fn down(world: &World, plan: &Plan) {
     });
     world.switch.set(plan.ways_without(lost));
     let line = world.at(0, async move {
-        let (known, ()) = taken(async {
+        let (known, ()) = timed(async {
             let mut number = 0;
             while program.store.snapshot().sites[lost].up {
                 put(&program, &format!("unknown/{number}"), &object).await;
@@ -226,12 +226,12 @@ fn down(world: &World, plan: &Plan) {
         for number in 0..rounds {
             let key = format!("down/{number}");
             let before = moved(&program).1;
-            let took = taken(put(&program, &key, &object)).await.0;
+            let took = timed(put(&program, &key, &object)).await.0;
             let rounds = moved(&program).1 - before;
             most = most.max(rounds);
             times.entry("put").or_default().push(took);
             times.entry("put rounds").or_default().push(rounds as f64);
-            let took = taken(get(&program, &key, &object)).await.0;
+            let took = timed(get(&program, &key, &object)).await.0;
             times.entry("get").or_default().push(took);
         }
         let mut line = medians(&times);
@@ -270,7 +270,7 @@ fn met(world: &World, plan: &Plan) {
                 if kind == "met" && number % 200 == WARM + 100 {
                     send.send(key.clone()).await.unwrap();
                 }
-                times.entry(kind).or_default().push(taken(put(&first, &key, &object)).await.0);
+                times.entry(kind).or_default().push(timed(put(&first, &key, &object)).await.0);
             }
         }
         medians(&times)

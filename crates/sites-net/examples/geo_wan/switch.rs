@@ -26,10 +26,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Maximum size of a packet in bytes, as at most providers.
 const MTU: usize = 1500;
 /// Maximum bytes of packets in flight; more are dropped, as by a full router.
-const UNDER_WAY_MAX: usize = 64 << 20;
+const IN_FLIGHT_MAX: usize = 64 << 20;
 
 /// Delay in one direction for each pair of sites; none if nothing passes.
-pub(crate) type Ways = Vec<Vec<Option<Duration>>>;
+pub(crate) type DelayMatrix = Vec<Vec<Option<Duration>>>;
 
 /// What the lines between sites do to each packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +59,7 @@ pub(crate) fn address(site: usize) -> String {
 type Packet = Reverse<(Instant, u64, usize, Vec<u8>)>;
 
 #[derive(Default)]
-struct UnderWay {
+struct InFlight {
     packets: BinaryHeap<Packet>,
     /// When the last packet from a site to another is due.
     last: BTreeMap<(usize, usize), Instant>,
@@ -68,9 +68,9 @@ struct UnderWay {
 }
 
 struct Shared {
-    ways: Mutex<Ways>,
+    ways: Mutex<DelayMatrix>,
     lines: Lines,
-    under_way: Mutex<UnderWay>,
+    in_flight: Mutex<InFlight>,
     changed: Condvar,
     is_over: AtomicBool,
     dropped: AtomicU64,
@@ -88,12 +88,12 @@ pub(crate) struct Switch {
 
 impl Switch {
     /// Creates a network for each site.
-    pub(crate) fn new(ways: Ways, lines: Lines) -> Result<Self, String> {
+    pub(crate) fn new(ways: DelayMatrix, lines: Lines) -> Result<Self, String> {
         let sites = ways.len();
         let shared = Arc::new(Shared {
             ways: Mutex::new(ways),
             lines,
-            under_way: Mutex::default(),
+            in_flight: Mutex::default(),
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
@@ -125,7 +125,7 @@ impl Switch {
             std::thread::spawn(move || take(site, device, &shared));
         }
         let shared = Arc::clone(&made.shared);
-        made.threads.push(std::thread::spawn(move || hand_on(&devices, &shared)));
+        made.threads.push(std::thread::spawn(move || forward(&devices, &shared)));
         Ok(made)
     }
 
@@ -135,7 +135,7 @@ impl Switch {
     }
 
     /// Sets the delays from now on.
-    pub(crate) fn set(&self, ways: Ways) {
+    pub(crate) fn set(&self, ways: DelayMatrix) {
         *self.shared.ways.lock().unwrap() = ways;
     }
 
@@ -220,21 +220,21 @@ fn take(from: usize, mut device: File, shared: &Shared) {
             continue;
         }
         let due = Instant::now() + way.mul_f64(1.0 + random.unit() * jitter.get());
-        let mut under_way = shared.under_way.lock().unwrap();
-        if under_way.bytes + length > UNDER_WAY_MAX {
+        let mut in_flight = shared.in_flight.lock().unwrap();
+        if in_flight.bytes + length > IN_FLIGHT_MAX {
             shared.dropped.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        under_way.bytes += length;
-        under_way.count += 1;
+        in_flight.bytes += length;
+        in_flight.count += 1;
         // No packet overtakes another on its way.
-        let last = under_way.last.get(&(from, to));
+        let last = in_flight.last.get(&(from, to));
         let due = last.map_or(due, |last| due.max(*last));
-        under_way.last.insert((from, to), due);
-        let is_first = under_way.packets.peek().is_none_or(|Reverse(first)| due < first.0);
-        let number = under_way.count;
-        under_way.packets.push(Reverse((due, number, to, packet.to_vec())));
-        drop(under_way);
+        in_flight.last.insert((from, to), due);
+        let is_first = in_flight.packets.peek().is_none_or(|Reverse(first)| due < first.0);
+        let number = in_flight.count;
+        in_flight.packets.push(Reverse((due, number, to, packet.to_vec())));
+        drop(in_flight);
         if is_first {
             shared.changed.notify_one();
         }
@@ -242,22 +242,22 @@ fn take(from: usize, mut device: File, shared: &Shared) {
 }
 
 /// Forwards packets when they are due.
-fn hand_on(devices: &[File], shared: &Shared) {
-    let mut under_way = shared.under_way.lock().unwrap();
+fn forward(devices: &[File], shared: &Shared) {
+    let mut in_flight = shared.in_flight.lock().unwrap();
     while !shared.is_over.load(Ordering::Relaxed) {
         let now = Instant::now();
-        let left = under_way.packets.peek().map(|Reverse(first)| first.0.duration_since(now));
+        let left = in_flight.packets.peek().map(|Reverse(first)| first.0.duration_since(now));
         if left.is_none_or(|left| left > Duration::ZERO) {
             let left = left.unwrap_or(Duration::from_millis(200));
-            under_way = shared.changed.wait_timeout(under_way, left).unwrap().0;
+            in_flight = shared.changed.wait_timeout(in_flight, left).unwrap().0;
             continue;
         }
-        let Some(Reverse((_, _, to, packet))) = under_way.packets.pop() else { continue };
-        under_way.bytes -= packet.len();
-        drop(under_way);
+        let Some(Reverse((_, _, to, packet))) = in_flight.packets.pop() else { continue };
+        in_flight.bytes -= packet.len();
+        drop(in_flight);
         // A full queue drops the packet, as any would.
         let _ = (&devices[to]).write(&packet);
-        under_way = shared.under_way.lock().unwrap();
+        in_flight = shared.in_flight.lock().unwrap();
     }
 }
 

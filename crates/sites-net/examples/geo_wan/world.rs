@@ -16,7 +16,7 @@ use fulgurite_units::{ByteCount, Clock, Seed, UnixTime};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tokio::runtime::Runtime;
 
-use crate::switch::{Lines, Switch, Ways, address, inside};
+use crate::switch::{DelayMatrix, Lines, Switch, address, inside};
 
 /// Number of sites.
 pub(crate) const SITES: usize = 3;
@@ -82,13 +82,13 @@ pub(crate) struct Program {
 }
 
 /// Opens nodes and keeps the opened stores, so that all measurements use the same connections.
-struct Kept {
+struct SharedStores {
     opener: Opener,
     blobs: Mutex<BTreeMap<usize, Arc<dyn Blob>>>,
 }
 
 #[async_trait]
-impl OpenSites for Kept {
+impl OpenSites for SharedStores {
     async fn table(
         &self,
         _: &SiteEntry,
@@ -130,7 +130,7 @@ impl World {
     pub(crate) fn new(
         binary: &Path,
         folder: &Path,
-        (ways, lines): (Ways, Lines),
+        (ways, lines): (DelayMatrix, Lines),
     ) -> Result<Self, String> {
         let switch = Switch::new(ways, lines)?;
         let certificates = Certificates::new(&folder.join("certificates"));
@@ -238,7 +238,7 @@ fn clock() -> Clock {
 async fn program(site: usize, map: SiteMap, cache: Option<FragmentCache>) -> Program {
     let nodes = Arc::new(NetNodes::new(entropy()));
     let opener = Opener::new(entropy(), []).with_nodes(nodes);
-    let kept = Arc::new(Kept { opener, blobs: Mutex::default() });
+    let kept = Arc::new(SharedStores { opener, blobs: Mutex::default() });
     let is_first = site == 0 && cache.is_none();
     let options = GeoOptions {
         map,
@@ -259,12 +259,12 @@ async fn program(site: usize, map: SiteMap, cache: Option<FragmentCache>) -> Pro
 }
 
 /// Returns how long something takes, in milliseconds.
-pub(crate) async fn taken<T>(of: impl Future<Output = T>) -> (f64, T) {
+pub(crate) async fn timed<T>(of: impl Future<Output = T>) -> (f64, T) {
     let began = Instant::now();
     let done = of.await;
     (began.elapsed().as_secs_f64() * 1e3, done)
 }
 
-pub(crate) async fn rest(milliseconds: u64) {
+pub(crate) async fn sleep_ms(milliseconds: u64) {
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
 }

@@ -6,8 +6,8 @@
 mod chance;
 #[path = "../../../sites/tests/it/conformance.rs"]
 mod conformance;
-mod lost;
-mod refused;
+mod lost_answers;
+mod refused_peers;
 mod siege;
 mod stores;
 #[path = "../../../accept/tests/it/strangers.rs"]

@@ -117,7 +117,7 @@ async fn scans_of_long_rows_come_in_several_messages() {
 #[tokio::test]
 async fn what_a_node_does_not_serve_it_says() {
     let world = World::new();
-    let place = Address::of_directory(&world.folder.path().join("rows")).unwrap();
+    let place = Address::from_directory(&world.folder.path().join("rows")).unwrap();
     let stores = AddressedStores::new(opener(), Some(place), None).unwrap();
     let node = world.serve("oslo.records", Arc::new(stores)).await;
     let address = world.address(node.address(), "oslo.records");

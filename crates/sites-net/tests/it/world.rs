@@ -161,7 +161,7 @@ impl World {
 
     /// Returns stores in a directory of this world.
     pub(crate) fn directory(&self, name: &str) -> Arc<dyn Stores> {
-        let place = Address::of_directory(&self.folder.path().join(name)).unwrap();
+        let place = Address::from_directory(&self.folder.path().join(name)).unwrap();
         let stores =
             AddressedStores::new(Opener::new(entropy(), []), Some(place.clone()), Some(place));
         Arc::new(stores.unwrap())

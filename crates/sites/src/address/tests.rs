@@ -41,10 +41,10 @@ fn said(texts: &[&str]) -> String {
     for text in texts {
         let error = text.parse::<Address>().unwrap_err();
         assert!(!error.to_string().contains("SECRET"), "{error}");
-        let AddressError { place, what, remedy } = error;
+        let AddressError { place, problem, remedy } = error;
         writeln!(said, "{:.40}", text.replace("SECRET", "...")).unwrap();
         // As much of the error as fits on a line.
-        writeln!(said, "    {place}: {what:.60}\n    {remedy:.80}").unwrap();
+        writeln!(said, "    {place}: {problem:.60}\n    {remedy:.80}").unwrap();
     }
     said
 }

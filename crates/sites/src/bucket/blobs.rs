@@ -18,7 +18,7 @@ use object_store::{
     PutOptions, PutPayload,
 };
 
-use super::told;
+use super::errors;
 use crate::blob::{Blob, BlobMeta};
 use crate::limits::BLOB_BYTES_MAX;
 use crate::{BlobError, Cause, Key};
@@ -26,9 +26,9 @@ use crate::{BlobError, Cause, Key};
 /// Suffix of the object names of blobs, as of rows.
 const SUFFIX: char = '!';
 /// Marker object: blobs are stored here.
-const MARK: &str = "fulgurite-blobs";
+const MARKER: &str = "fulgurite-blobs";
 /// Error text if it is missing.
-const NO_MARK: &str = "the mark of the place where blobs are is not there: is it mounted?";
+const NO_MARKER: &str = "the mark of the place where blobs are is not there: is it mounted?";
 
 /// Blobs in a bucket, or in any `object_store`.
 #[derive(Clone, Debug)]
@@ -36,14 +36,14 @@ pub struct BucketBlobs {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     /// Whether absence is only believed while the marker exists.
-    is_marked: bool,
+    has_marker: bool,
 }
 
 impl BucketBlobs {
     /// Creates a blob store below `prefix`. The store's own retries must be off.
     #[must_use]
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
-        Self { store, prefix, is_marked: false }
+        Self { store, prefix, has_marker: false }
     }
 
     /// The same for a place that may be empty by mistake: a marker shows that it is the right one.
@@ -51,21 +51,24 @@ impl BucketBlobs {
     ///
     /// # Errors
     /// [`BlobError::NotFound`] if the marker is missing, and others.
-    pub async fn marked(self, may_create: bool) -> Result<Self, BlobError> {
+    pub async fn with_marker(self, may_create: bool) -> Result<Self, BlobError> {
         if may_create {
             let options = PutOptions::from(PutMode::Create);
             let text = PutPayload::from_static(b"fulgurite blobs 1\n");
-            match self.store.put_opts(&self.mark(), text, options).await {
+            match self.store.put_opts(&self.marker_path(), text, options).await {
                 Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => {}
-                Err(error) => return Err(told::of_blob(&error)),
+                Err(error) => return Err(errors::to_blob_error(&error)),
             }
         }
-        self.store.head(&self.mark()).await.map_err(|error| told::of_blob_read(&error))?;
-        Ok(Self { is_marked: true, ..self })
+        self.store
+            .head(&self.marker_path())
+            .await
+            .map_err(|error| errors::to_blob_read_error(&error))?;
+        Ok(Self { has_marker: true, ..self })
     }
 
-    fn mark(&self) -> Path {
-        Path::from(format!("{}/{MARK}", self.prefix))
+    fn marker_path(&self) -> Path {
+        Path::from(format!("{}/{MARKER}", self.prefix))
     }
 
     fn path(&self, key: &Key) -> Path {
@@ -85,43 +88,48 @@ impl BucketBlobs {
         let path = self.path(key);
         let get = async || {
             let answer = self.store.get_opts(&path, options.clone()).await;
-            answer.map_err(|error| told::of_blob_read(&error))
+            answer.map_err(|error| errors::to_blob_read_error(&error))
         };
         match get().await {
-            Err(BlobError::NotFound) if self.is_marked => {}
+            Err(BlobError::NotFound) if self.has_marker => {}
             answer => return answer,
         }
         // The place may have been missing just then: absence needs the marker before and after the
         // read.
-        self.look_for_mark().await?;
-        let again = get().await;
-        if matches!(again, Err(BlobError::NotFound)) {
-            self.look_for_mark().await?;
+        self.check_marker().await?;
+        let retried = get().await;
+        if matches!(retried, Err(BlobError::NotFound)) {
+            self.check_marker().await?;
         }
-        again
+        retried
     }
 
     /// Checks the marker, if the place has one.
-    async fn look_for_mark(&self) -> Result<(), BlobError> {
-        if self.is_marked && self.store.head(&self.mark()).await.is_err() {
-            return Err(BlobError::Unavailable(Cause::new(NO_MARK)));
+    async fn check_marker(&self) -> Result<(), BlobError> {
+        if self.has_marker && self.store.head(&self.marker_path()).await.is_err() {
+            return Err(BlobError::Unavailable(Cause::new(NO_MARKER)));
         }
         Ok(())
     }
 
     /// Checks that what was just written can be read back. If a directory disappears during a
     /// write, it is recreated next to the disk that is not mounted.
-    async fn is_in_place(&self, key: &Key) -> Result<(), BlobError> {
-        let looked = match self.look_for_mark().await {
-            Ok(()) if self.is_marked => self.store.head(&self.path(key)).await.is_ok(),
-            looked => looked.is_ok(),
+    async fn confirm_written(&self, key: &Key) -> Result<(), BlobError> {
+        let confirmed = match self.check_marker().await {
+            Ok(()) if self.has_marker => self.store.head(&self.path(key)).await.is_ok(),
+            confirmed => confirmed.is_ok(),
         };
-        let what = "the place was away while it was written";
-        if looked { Ok(()) } else { Err(BlobError::Unknown(Cause::new(what))) }
+        let reason = "the place was away while it was written";
+        if confirmed { Ok(()) } else { Err(BlobError::Unknown(Cause::new(reason))) }
     }
 
     /// Refines the error of a range read: stores report a range past the end in different ways.
-    async fn is_short(&self, key: &Key, range: &Range<u64>, error: BlobError) -> BlobError {
+    async fn refine_range_error(
+        &self,
+        key: &Key,
+        range: &Range<u64>,
+        error: BlobError,
+    ) -> BlobError {
         if !matches!(error, BlobError::Unavailable(_)) {
             return error;
         }
@@ -134,7 +142,7 @@ impl BucketBlobs {
         }
     }
 
-    async fn is_same(&self, key: &Key, body: &Bytes) -> Result<bool, BlobError> {
+    async fn has_same_bytes(&self, key: &Key, body: &Bytes) -> Result<bool, BlobError> {
         let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         if self.head(key).await?.bytes.get() != length {
             return Ok(false);
@@ -149,13 +157,13 @@ impl Blob for BucketBlobs {
         if body.len() > BLOB_BYTES_MAX {
             return Err(BlobError::TooLarge(body.len()));
         }
-        self.look_for_mark().await?;
+        self.check_marker().await?;
         let options = PutOptions::from(PutMode::Create);
         let path = self.path(key);
         let put = self.store.put_opts(&path, PutPayload::from(body.clone()), options);
         let error = match put.await {
-            Ok(_) => return self.is_in_place(key).await,
-            Err(error) => told::of_blob(&error),
+            Ok(_) => return self.confirm_written(key).await,
+            Err(error) => errors::to_blob_error(&error),
         };
         if error == BlobError::NotFound {
             // A put cannot miss its object, so the bucket itself is missing.
@@ -164,13 +172,13 @@ impl Blob for BucketBlobs {
         if error != BlobError::Exists {
             return Err(error);
         }
-        match self.is_same(key, &body).await {
-            Ok(true) => self.is_in_place(key).await,
+        match self.has_same_bytes(key, &body).await {
+            Ok(true) => self.confirm_written(key).await,
             Ok(false) => Err(BlobError::Exists),
             // Another write was in flight and was not applied, or the blob was removed since.
             Err(BlobError::NotFound) => {
-                let what = "it was there and is not: another write is on its way";
-                Err(BlobError::Unavailable(Cause::new(what)))
+                let reason = "it was there and is not: another write is on its way";
+                Err(BlobError::Unavailable(Cause::new(reason)))
             }
             Err(error) => Err(error),
         }
@@ -185,17 +193,19 @@ impl Blob for BucketBlobs {
         let answer = match (self.ask(key, options).await, &range) {
             (Ok(answer), _) => answer,
             (Err(error), None) => return Err(error),
-            (Err(error), Some(range)) => return Err(self.is_short(key, range, error).await),
+            (Err(error), Some(range)) => {
+                return Err(self.refine_range_error(key, range, error).await);
+            }
         };
         let size = answer.meta.size;
         if range.is_none() && size > u64::try_from(BLOB_BYTES_MAX).unwrap_or(u64::MAX) {
             return Err(BlobError::Corrupt(format!("it has {size} bytes")));
         }
-        let bytes = answer.bytes().await.map_err(|error| told::of_blob_read(&error))?;
+        let bytes = answer.bytes().await.map_err(|error| errors::to_blob_read_error(&error))?;
         let wanted = range.map_or(size, |range| range.end - range.start);
         if u64::try_from(bytes.len()) != Ok(wanted) {
-            let what = format!("{} bytes came, and {wanted} were asked for", bytes.len());
-            return Err(BlobError::Corrupt(what));
+            let reason = format!("{} bytes came, and {wanted} were asked for", bytes.len());
+            return Err(BlobError::Corrupt(reason));
         }
         Ok(bytes)
     }
@@ -204,7 +214,7 @@ impl Blob for BucketBlobs {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let answer = match self.ask(key, options).await {
             // Ask again with a GET, which can return a reason.
-            Err(BlobError::NotFound) if !self.is_marked => {
+            Err(BlobError::NotFound) if !self.has_marker => {
                 self.ask(key, GetOptions::default()).await?
             }
             other => other?,
@@ -214,15 +224,16 @@ impl Blob for BucketBlobs {
 
     async fn delete(&self, key: &Key) -> Result<(), BlobError> {
         let path = self.path(key);
-        let delete = async || self.store.delete(&path).await.map_err(|it| told::of_blob(&it));
+        let delete =
+            async || self.store.delete(&path).await.map_err(|it| errors::to_blob_error(&it));
         match delete().await {
             Err(BlobError::NotFound) => {}
             done => return done,
         }
         // As for a read: the place may have been missing.
-        self.look_for_mark().await?;
+        self.check_marker().await?;
         match delete().await {
-            Err(BlobError::NotFound) => self.look_for_mark().await,
+            Err(BlobError::NotFound) => self.check_marker().await,
             done => done,
         }
     }
@@ -236,7 +247,8 @@ impl Blob for BucketBlobs {
             None => self.prefix.clone(),
             Some(prefix) => Path::from(format!("{}/{prefix}", self.prefix)),
         };
-        let listed = self.store.list(Some(&below)).map_err(|error| told::of_blob_read(&error));
+        let listed =
+            self.store.list(Some(&below)).map_err(|error| errors::to_blob_read_error(&error));
         let found = listed.try_filter_map(move |meta| {
             let meta = self.meta(&meta).filter(|meta| meta.written < before);
             futures::future::ready(Ok(meta))

@@ -5,8 +5,8 @@
 //! applied. A store that accepts conditions but ignores them is detected by the doctor, not here.
 
 mod blobs;
-mod statuses;
-mod told;
+mod errors;
+mod http_status;
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::limits::{ROW_BYTES_MAX, ROWS_AT_ONCE};
 use crate::table::{TableCaps, check_length};
 use crate::{Expect, Key, Row, Table, TableError, Tag};
 pub use blobs::BucketBlobs;
-pub use statuses::Statuses;
+pub use http_status::StatusConnector;
 
 /// Suffix of the object names of rows. It sorts before all characters of keys, so that rows are
 /// listed in the order of keys, and no row has the name of a folder in a bucket that is backed by
@@ -57,14 +57,14 @@ impl BucketTable {
     async fn fetch(&self, key: &Key) -> Result<Option<Row>, TableError> {
         let answer = match self.store.get(&self.path(key)).await {
             Ok(answer) => answer,
-            Err(error) => return told::absent(&error).map(|()| None),
+            Err(error) => return errors::check_absent(&error).map(|()| None),
         };
         let tag = tag(answer.meta.e_tag.clone(), answer.meta.version.clone());
         if answer.meta.size > u64::try_from(ROW_BYTES_MAX).unwrap_or(u64::MAX) {
-            let what = format!("row \"{key}\" has {} bytes", answer.meta.size);
-            return Err(TableError::Corrupt(what));
+            let reason = format!("row \"{key}\" has {} bytes", answer.meta.size);
+            return Err(TableError::Corrupt(reason));
         }
-        let bytes = answer.bytes().await.map_err(|error| told::of_read(&error))?;
+        let bytes = answer.bytes().await.map_err(|error| errors::into_read_error(&error))?;
         Ok(Some(Row { bytes, tag }))
     }
 }
@@ -93,7 +93,7 @@ impl Table for BucketTable {
         let options = PutOptions::from(mode);
         let path = self.path(key);
         let put = self.store.put_opts(&path, PutPayload::from(new), options);
-        let done = put.await.map_err(|error| told::of_write(&error))?;
+        let done = put.await.map_err(|error| errors::to_write_error(&error))?;
         Ok(tag(done.e_tag, done.version))
     }
 
@@ -104,7 +104,7 @@ impl Table for BucketTable {
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
         match self.store.delete(&self.path(key)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(told::of_write(&error)),
+            Err(error) => Err(errors::to_write_error(&error)),
         }
     }
 
@@ -121,7 +121,7 @@ impl Table for BucketTable {
             None => self.store.list(Some(&below)),
             Some(after) => self.store.list_with_offset(Some(&below), &self.path(after)),
         };
-        let keys = listed.map_err(|error| told::of_read(&error)).try_filter_map(
+        let keys = listed.map_err(|error| errors::into_read_error(&error)).try_filter_map(
             move |meta: ObjectMeta| {
                 let key = self.key(&meta.location);
                 let key = key.filter(|key| after.as_ref().is_none_or(|after| key > after));

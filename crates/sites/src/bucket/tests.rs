@@ -60,7 +60,7 @@ fn store(port: u16) -> Arc<dyn ObjectStore> {
         .with_secret_access_key("a-secret")
         .with_bucket_name("bucket")
         .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
-        .with_http_connector(Statuses);
+        .with_http_connector(StatusConnector);
     Arc::new(store.build().unwrap())
 }
 

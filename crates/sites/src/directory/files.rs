@@ -6,13 +6,13 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::lock::{Guard, away, stripe_name};
-use super::row_file::{decode, encode, widened};
+use super::lock::{Guard, stripe_name, to_table_error};
+use super::row_file::{decode, encode, to_u64};
 use crate::limits::{KEY_BYTES_MAX, ROW_BYTES_MAX, STRIPES};
 use crate::{Cause, Key, OpenError, Row, TableError};
 
-const MARK: &str = "fulgurite-table";
-const MARK_TEXT: &str = "fulgurite table 1\n";
+const MARKER: &str = "fulgurite-table";
+const MARKER_TEXT: &str = "fulgurite table 1\n";
 /// Suffix of a row's file name. It sorts before all characters of keys, so that files are in the
 /// order of keys and no row has the name of a folder.
 pub(super) const SUFFIX: char = '!';
@@ -51,19 +51,19 @@ impl DirectoryStep {
 
 /// A hook that runs before each step of a change; the step fails with its error.
 #[derive(Clone)]
-pub struct Obstacle(Arc<dyn Fn(DirectoryStep) -> io::Result<()> + Send + Sync>);
+pub struct FaultHook(Arc<dyn Fn(DirectoryStep) -> io::Result<()> + Send + Sync>);
 
-impl Obstacle {
+impl FaultHook {
     /// Creates a hook.
     #[must_use]
-    pub fn new(asked: impl Fn(DirectoryStep) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(asked))
+    pub fn new(hook: impl Fn(DirectoryStep) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hook))
     }
 }
 
-impl fmt::Debug for Obstacle {
+impl fmt::Debug for FaultHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Obstacle")
+        f.write_str("FaultHook")
     }
 }
 
@@ -71,19 +71,21 @@ impl fmt::Debug for Obstacle {
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     root: PathBuf,
-    obstacle: Option<Obstacle>,
+    fault_hook: Option<FaultHook>,
 }
 
 impl Files {
     pub(super) fn open(root: PathBuf, may_create: bool) -> Result<Self, OpenError> {
         let place = root.display().to_string();
-        let failed =
-            |error: io::Error| OpenError::Table { place: place.clone(), source: away(&error) };
-        match fs::read_to_string(root.join(MARK)) {
-            Ok(text) if text == MARK_TEXT => return Ok(Self { root, obstacle: None }),
+        let failed = |error: io::Error| OpenError::Table {
+            place: place.clone(),
+            source: to_table_error(&error),
+        };
+        match fs::read_to_string(root.join(MARKER)) {
+            Ok(text) if text == MARKER_TEXT => return Ok(Self { root, fault_hook: None }),
             Ok(text) => {
-                let what = format!("its mark is {:?}, and not {MARK_TEXT:?}", head(&text));
-                return Err(OpenError::Stranger { place, what });
+                let what = format!("its mark is {:?}, and not {MARKER_TEXT:?}", head(&text));
+                return Err(OpenError::Foreign { place, what });
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
@@ -91,16 +93,16 @@ impl Files {
         if !may_create {
             return Err(OpenError::Missing { what: "table", place });
         }
-        if let Some(stranger) = stranger(&root).map_err(failed)? {
-            let what = format!("it is no table, and it is not empty: it has \"{stranger}\"");
-            return Err(OpenError::Stranger { place, what });
+        if let Some(foreign_entry) = foreign_entry(&root).map_err(failed)? {
+            let what = format!("it is no table, and it is not empty: it has \"{foreign_entry}\"");
+            return Err(OpenError::Foreign { place, what });
         }
         create(&root).map_err(failed)?;
-        Ok(Self { root, obstacle: None })
+        Ok(Self { root, fault_hook: None })
     }
 
-    pub(super) fn with_obstacle(self, obstacle: Obstacle) -> Self {
-        Self { obstacle: Some(obstacle), ..self }
+    pub(super) fn with_fault_hook(self, fault_hook: FaultHook) -> Self {
+        Self { fault_hook: Some(fault_hook), ..self }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -127,17 +129,17 @@ impl Files {
         // Either a folder of the row is missing, or the whole directory was just then: absence
         // needs the marker before and after the read.
         if opened.as_ref().is_err_and(absent) {
-            self.look_for_mark()?;
+            self.check_marker()?;
             opened = File::open(&path);
         }
         let file = match opened {
             Ok(file) => file,
-            Err(error) if absent(&error) => return self.look_for_mark().map(|()| None),
-            Err(error) => return Err(away(&error)),
+            Err(error) if absent(&error) => return self.check_marker().map(|()| None),
+            Err(error) => return Err(to_table_error(&error)),
         };
         let mut bytes = Vec::new();
-        let most = widened(ROW_BYTES_MAX + KEY_BYTES_MAX + 4096);
-        file.take(most).read_to_end(&mut bytes).map_err(|error| away(&error))?;
+        let limit = to_u64(ROW_BYTES_MAX + KEY_BYTES_MAX + 4096);
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| to_table_error(&error))?;
         let damaged =
             |what| TableError::Corrupt(format!("row \"{key}\" in {}: {what}", path.display()));
         decode(key, &bytes).map(Some).map_err(damaged)
@@ -148,20 +150,22 @@ impl Files {
         if guard.is_settled()? {
             return Ok(());
         }
-        let key = guard.open_change().map_err(|error| away(&error))?;
+        let key = guard.open_change().map_err(|error| to_table_error(&error))?;
         let key = String::from_utf8(key).ok().and_then(|key| Key::new(key).ok());
         // A truncated key was cut by a power failure; after that, whatever exists is durable.
         if let Some(key) = key {
             match self.read(&key) {
-                Ok(Some(row)) => self.replace(guard, &key, &row).map_err(TableError::of_read)?,
+                Ok(Some(row)) => {
+                    self.replace(guard, &key, &row).map_err(TableError::into_read_error)?
+                }
                 // A damaged row stays damaged; other rows that share its lock go on.
                 Ok(None) | Err(TableError::Corrupt(_)) => {
-                    self.sync_folders(&key).map_err(|error| away(&error))?;
+                    self.sync_folders(&key).map_err(|error| to_table_error(&error))?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        guard.end().map_err(|error| away(&error))
+        guard.end().map_err(|error| to_table_error(&error))
     }
 
     /// Writes a row. Until the rename, an error means that nothing changed.
@@ -172,14 +176,14 @@ impl Files {
             // The next write would overwrite it, but it takes up space, which may be what is
             // missing.
             let _ = fs::remove_file(&image);
-            return Err(away(&error));
+            return Err(to_table_error(&error));
         }
         self.change(guard, key, |path| fs::rename(&image, path))
     }
 
     /// Checks that the directory exists and is the table.
-    pub(super) fn look_for_mark(&self) -> Result<(), TableError> {
-        fs::metadata(self.root.join(MARK)).map(drop).map_err(|error| away(&error))
+    pub(super) fn check_marker(&self) -> Result<(), TableError> {
+        fs::metadata(self.root.join(MARKER)).map(drop).map_err(|error| to_table_error(&error))
     }
 
     /// Creates the folders of a row, but none above: a missing table directory must not be
@@ -198,12 +202,12 @@ impl Files {
     }
 
     fn write_image(&self, image: &Path, key: &Key, row: &Row) -> io::Result<()> {
-        self.pass(DirectoryStep::MakeFolders)?;
+        self.before_step(DirectoryStep::MakeFolders)?;
         self.make_folders(&self.path(key))?;
-        self.pass(DirectoryStep::WriteImage)?;
+        self.before_step(DirectoryStep::WriteImage)?;
         let mut file = File::create(image)?;
         file.write_all(&encode(key, row))?;
-        self.pass(DirectoryStep::SyncImage)?;
+        self.before_step(DirectoryStep::SyncImage)?;
         file.sync_all()
     }
 
@@ -220,22 +224,22 @@ impl Files {
         &self,
         guard: &Guard,
         key: &Key,
-        visible: impl FnOnce(&Path) -> io::Result<()>,
+        apply: impl FnOnce(&Path) -> io::Result<()>,
     ) -> Result<(), TableError> {
-        let begun = self.pass(DirectoryStep::OpenChange).and_then(|()| guard.begin(key));
+        let begun = self.before_step(DirectoryStep::OpenChange).and_then(|()| guard.begin(key));
         if let Err(error) = begun {
             let _ = guard.end();
-            return Err(away(&error));
+            return Err(to_table_error(&error));
         }
         let unknown = |error: io::Error| TableError::Unknown(Cause::new(error.to_string()));
-        self.pass(DirectoryStep::Rename)
-            .and_then(|()| visible(&self.path(key)))
+        self.before_step(DirectoryStep::Rename)
+            .and_then(|()| apply(&self.path(key)))
             .map_err(unknown)?;
-        self.pass(DirectoryStep::SyncFolders)
+        self.before_step(DirectoryStep::SyncFolders)
             .and_then(|()| self.sync_folders(key))
             .map_err(unknown)?;
         // If the key stays there, the row is merely written once more.
-        let _ = self.pass(DirectoryStep::CloseChange).and_then(|()| guard.end());
+        let _ = self.before_step(DirectoryStep::CloseChange).and_then(|()| guard.end());
         Ok(())
     }
 
@@ -253,13 +257,13 @@ impl Files {
         Ok(())
     }
 
-    fn pass(&self, step: DirectoryStep) -> io::Result<()> {
-        self.obstacle.as_ref().map_or(Ok(()), |Obstacle(asked)| asked(step))
+    fn before_step(&self, step: DirectoryStep) -> io::Result<()> {
+        self.fault_hook.as_ref().map_or(Ok(()), |FaultHook(hook)| hook(step))
     }
 }
 
 /// Returns the first entry in a directory that does not belong to a table being created.
-fn stranger(root: &Path) -> io::Result<Option<String>> {
+fn foreign_entry(root: &Path) -> io::Result<Option<String>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -267,7 +271,7 @@ fn stranger(root: &Path) -> io::Result<Option<String>> {
     };
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if !["locks", "rows", "new"].contains(&name.as_str()) && !name.starts_with(MARK) {
+        if !["locks", "rows", "new"].contains(&name.as_str()) && !name.starts_with(MARKER) {
             return Ok(Some(name));
         }
     }
@@ -285,18 +289,18 @@ fn create(root: &Path) -> io::Result<()> {
     }
     File::open(root.join("locks"))?.sync_all()?;
     // Each process uses its own name, so that none reads a partial marker.
-    let image = root.join(format!("{MARK}.{}", std::process::id()));
+    let image = root.join(format!("{MARKER}.{}", std::process::id()));
     let mut file = File::create(&image)?;
-    file.write_all(MARK_TEXT.as_bytes())?;
+    file.write_all(MARKER_TEXT.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&image, root.join(MARK))?;
-    sync_up(root)
+    fs::rename(&image, root.join(MARKER))?;
+    sync_ancestors(root)
 }
 
 /// Fsyncs a folder and its ancestors, which may have been created with it. It stops at one that it
 /// may not read, or whose file system cannot sync folders (a read-only image): that one was not
 /// created.
-pub(crate) fn sync_up(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_ancestors(folder: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied};
     for folder in folder.ancestors() {
         // The parent of a path with a single name is the working directory.

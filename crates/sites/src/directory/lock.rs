@@ -11,14 +11,14 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-use crate::limits::{KEY_BYTES_MAX, LOCK_REST_MAX, LOCK_REST_MIN, STRIPES};
+use crate::limits::{KEY_BYTES_MAX, LOCK_BACKOFF_MAX, LOCK_BACKOFF_MIN, STRIPES};
 use crate::{Cause, Key, TableError};
 
 /// Whether the lock is shared or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sharing {
+pub(super) enum LockMode {
     Shared,
-    Alone,
+    Exclusive,
 }
 
 /// The lock files of a table.
@@ -35,14 +35,14 @@ pub(super) struct Locks {
 pub(super) struct Guard {
     stripe: usize,
     file: File,
-    _place: Place,
+    _place: QueueGuard,
 }
 
 #[derive(Debug)]
 #[expect(dead_code, reason = "a place in the queue is kept and not looked at")]
-enum Place {
+enum QueueGuard {
     Shared(OwnedRwLockReadGuard<()>),
-    Alone(OwnedRwLockWriteGuard<()>),
+    Exclusive(OwnedRwLockWriteGuard<()>),
 }
 
 impl Locks {
@@ -52,34 +52,35 @@ impl Locks {
     }
 
     /// Acquires the lock of the row under `key`.
-    pub(super) async fn lock(&self, key: &Key, sharing: Sharing) -> Result<Guard, TableError> {
+    pub(super) async fn lock(&self, key: &Key, mode: LockMode) -> Result<Guard, TableError> {
         let stripe = stripe(key);
         let queue = Arc::clone(&self.queues[stripe]);
-        let (place, operation) = match sharing {
-            Sharing::Shared => {
-                let place = Place::Shared(queue.read_owned().await);
-                (place, FlockOperation::NonBlockingLockShared)
+        let (queue_guard, operation) = match mode {
+            LockMode::Shared => {
+                let queue_guard = QueueGuard::Shared(queue.read_owned().await);
+                (queue_guard, FlockOperation::NonBlockingLockShared)
             }
-            Sharing::Alone => {
-                let place = Place::Alone(queue.write_owned().await);
-                (place, FlockOperation::NonBlockingLockExclusive)
+            LockMode::Exclusive => {
+                let queue_guard = QueueGuard::Exclusive(queue.write_owned().await);
+                (queue_guard, FlockOperation::NonBlockingLockExclusive)
             }
         };
         // Do not create it: a table whose files are gone does not exist.
         let path = self.folder.join(stripe_name(stripe));
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| away(&e))?;
-        let mut rest = LOCK_REST_MIN;
+        let file =
+            OpenOptions::new().read(true).write(true).open(path).map_err(|e| to_table_error(&e))?;
+        let mut backoff = LOCK_BACKOFF_MIN;
         for _ in 0..self.tries {
             match flock(&file, operation) {
-                Ok(()) => return Ok(Guard { stripe, file, _place: place }),
-                Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(rest).await,
+                Ok(()) => return Ok(Guard { stripe, file, _place: queue_guard }),
+                Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(backoff).await,
                 Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(away(&error.into())),
+                Err(error) => return Err(to_table_error(&error.into())),
             }
-            rest = (rest * 2).min(LOCK_REST_MAX);
+            backoff = (backoff * 2).min(LOCK_BACKOFF_MAX);
         }
-        let what = format!("another process has held the lock of row \"{key}\" for too long");
-        Err(TableError::Unavailable(Cause::new(what)))
+        let reason = format!("another process has held the lock of row \"{key}\" for too long");
+        Err(TableError::Unavailable(Cause::new(reason)))
     }
 }
 
@@ -91,7 +92,7 @@ impl Guard {
 
     /// Whether no change is open.
     pub(super) fn is_settled(&self) -> Result<bool, TableError> {
-        Ok(self.file.metadata().map_err(|e| away(&e))?.len() == 0)
+        Ok(self.file.metadata().map_err(|e| to_table_error(&e))?.len() == 0)
     }
 
     /// Returns the key whose change is open, as bytes that may not be a key.
@@ -99,7 +100,7 @@ impl Guard {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))?;
         let mut key = Vec::new();
-        file.take(super::row_file::widened(KEY_BYTES_MAX)).read_to_end(&mut key)?;
+        file.take(super::row_file::to_u64(KEY_BYTES_MAX)).read_to_end(&mut key)?;
         Ok(key)
     }
 
@@ -118,7 +119,7 @@ impl Guard {
 }
 
 /// Maps a system error that occurred before anything changed.
-pub(super) fn away(error: &std::io::Error) -> TableError {
+pub(super) fn to_table_error(error: &std::io::Error) -> TableError {
     if error.kind() == std::io::ErrorKind::PermissionDenied {
         return TableError::Denied(Cause::new(error.to_string()));
     }

@@ -36,9 +36,9 @@ use crate::scan::pages;
 use crate::table::{TableCaps, check_length};
 use crate::{Cause, Entropy, Expect, Key, OpenError, Row, Table, TableError, Tag};
 use files::Files;
-pub(crate) use files::sync_up;
-pub use files::{DirectoryStep, Obstacle};
-use lock::{Guard, Locks, Sharing};
+pub(crate) use files::sync_ancestors;
+pub use files::{DirectoryStep, FaultHook};
+use lock::{Guard, LockMode, Locks};
 
 /// A table in a directory.
 #[derive(Clone, Debug)]
@@ -63,11 +63,11 @@ impl DirectoryTable {
         Ok(Self { files: Arc::new(files), locks: Arc::new(locks), entropy })
     }
 
-    /// The same with `obstacle` run before each step of a change: a test makes the step fail, or
+    /// The same with `fault_hook` run before each step of a change: a test makes the step fail, or
     /// kills the process there.
     #[must_use]
-    pub fn with_obstacle(self, obstacle: Obstacle) -> Self {
-        let files = Files::clone(&self.files).with_obstacle(obstacle);
+    pub fn with_fault_hook(self, fault_hook: FaultHook) -> Self {
+        let files = Files::clone(&self.files).with_fault_hook(fault_hook);
         Self { files: Arc::new(files), ..self }
     }
 
@@ -83,7 +83,7 @@ impl DirectoryTable {
         key: &Key,
         work: impl FnOnce(&Files, &Guard) -> Result<T, TableError> + Send + 'static,
     ) -> Result<T, TableError> {
-        let guard = self.locks.lock(key, Sharing::Alone).await?;
+        let guard = self.locks.lock(key, LockMode::Exclusive).await?;
         let files = Arc::clone(&self.files);
         blocking(move || {
             files.settle(&guard)?;
@@ -110,7 +110,7 @@ impl Table for DirectoryTable {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
-        let guard = self.locks.lock(key, Sharing::Shared).await?;
+        let guard = self.locks.lock(key, LockMode::Shared).await?;
         let (files, wanted) = (Arc::clone(&self.files), key.clone());
         let found = blocking(move || {
             let is_settled = guard.is_settled()?;
@@ -128,10 +128,10 @@ impl Table for DirectoryTable {
         let row = Row { bytes: new, tag: Tag::new(self.entropy.draw().to_vec()) };
         let wanted = key.clone();
         let work = move |files: &Files, guard: &Guard| {
-            let there = files.read(&wanted)?;
-            let is_expected = expect.is_met(there.as_ref());
+            let current = files.read(&wanted)?;
+            let is_expected = expect.is_met(current.as_ref());
             if !is_expected {
-                return Err(TableError::Conflict(there));
+                return Err(TableError::Conflict(current));
             }
             files.replace(guard, &wanted, &row)?;
             Ok(row.tag)
@@ -143,7 +143,7 @@ impl Table for DirectoryTable {
         let (wanted, tag) = (key.clone(), tag.clone());
         let work = move |files: &Files, guard: &Guard| match files.read(&wanted)? {
             Some(row) if row.tag == tag => files.remove(guard, &wanted),
-            there => Err(TableError::Conflict(there)),
+            current => Err(TableError::Conflict(current)),
         };
         self.locked(key, work).await
     }

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use crate::sum::{SUM_BYTES, sum};
+use crate::checksum::{SUM_BYTES, sum};
 use crate::{Key, Row, Tag};
 
 const MAGIC: [u8; 8] = *b"FULGSROW";
@@ -15,7 +15,7 @@ const VERSION: u8 = 1;
 const FIXED: usize = 8 + 1 + 1 + 2 + 4;
 
 /// Converts a length in memory to one on disk.
-pub(super) fn widened(length: usize) -> u64 {
+pub(super) fn to_u64(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 

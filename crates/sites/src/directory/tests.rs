@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 
 use super::*;
 use crate::tests::entropy;
-use crate::{Decision, Guess, NoRests, transact};
+use crate::{Decision, Guess, NoBackoff, transact};
 
 fn at(text: &str) -> Key {
     Key::new(text).unwrap()
@@ -22,9 +22,9 @@ impl Fault {
         *self.0.lock().unwrap() = fault;
     }
 
-    fn obstacle(&self) -> Obstacle {
+    fn fault_hook(&self) -> FaultHook {
         let fault = self.clone();
-        Obstacle::new(move |step| match *fault.0.lock().unwrap() {
+        FaultHook::new(move |step| match *fault.0.lock().unwrap() {
             Some((failing, code)) if failing == step => {
                 Err(std::io::Error::from_raw_os_error(code))
             }
@@ -44,7 +44,7 @@ async fn a_step_that_fails_is_told_and_the_table_goes_on_when_its_cause_is_gone(
     let folder = tempfile::tempdir().unwrap();
     let fault = Fault::default();
     let table = DirectoryTable::open(folder.path(), true, entropy(1)).unwrap();
-    let table = table.with_obstacle(fault.obstacle());
+    let table = table.with_fault_hook(fault.fault_hook());
     let mut before = Bytes::from_static(b"first");
     let mut tag = table.cas(&at("a/b"), Expect::Absent, before.clone()).await.unwrap();
     for code in [FULL, BROKEN] {
@@ -83,9 +83,9 @@ async fn a_step_that_fails_is_told_and_the_table_goes_on_when_its_cause_is_gone(
     // A transaction succeeds as well.
     fault.set(Some((SyncFolders, BROKEN)));
     let decide = |_: Option<&[u8]>| Decision::Write(Bytes::from_static(b"last"), ());
-    assert!(transact(&table, &at("a/b"), Guess::Nothing, &NoRests, decide).await.is_err());
+    assert!(transact(&table, &at("a/b"), Guess::Nothing, &NoBackoff, decide).await.is_err());
     fault.set(None);
-    transact(&table, &at("a/b"), Guess::Nothing, &NoRests, decide).await.unwrap();
+    transact(&table, &at("a/b"), Guess::Nothing, &NoBackoff, decide).await.unwrap();
     assert_eq!(&*table.read(&at("a/b")).await.unwrap().unwrap().bytes, b"last");
 }
 
@@ -187,10 +187,10 @@ async fn a_directory_that_goes_away_has_no_rows_and_is_not_made_anew() {
     table.cas(&at("a/b"), Expect::Absent, Bytes::from_static(b"row")).await.unwrap();
     // In the middle of a change.
     let (from, to) = (folder.clone(), away.clone());
-    let goes = Obstacle::new(move |step| {
+    let goes = FaultHook::new(move |step| {
         if step == DirectoryStep::MakeFolders { fs::rename(&from, &to) } else { Ok(()) }
     });
-    let written = table.clone().with_obstacle(goes);
+    let written = table.clone().with_fault_hook(goes);
     let error = written.cas(&at("c/d"), Expect::Absent, Bytes::new()).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
     assert!(!folder.exists());

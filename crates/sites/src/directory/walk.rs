@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use super::files::{Files, SUFFIX};
-use super::lock::away;
+use super::lock::to_table_error;
 use crate::limits::{PAGE_BYTES, PAGE_FILES};
 use crate::scan::Page;
 use crate::{Key, Row, TableError};
@@ -34,14 +34,14 @@ pub(super) fn page(
         Some(prefix) => walk.folder(&folder.join(prefix.as_str()), prefix.as_str())?,
     };
     // A missing folder has no rows, unless the whole table is missing.
-    files.look_for_mark()?;
+    files.check_marker()?;
     Ok(Page { rows: walk.rows, is_last: !is_full })
 }
 
 impl Walk<'_> {
     /// Adds the rows of a folder. Returns whether the page is full.
     fn folder(&mut self, folder: &Path, key: &str) -> Result<bool, TableError> {
-        for name in names(folder, key.is_empty()).map_err(|error| away(&error))? {
+        for name in names(folder, key.is_empty()).map_err(|error| to_table_error(&error))? {
             let below = |name: &str| match key {
                 "" => name.to_owned(),
                 _ => format!("{key}/{name}"),

@@ -8,7 +8,7 @@ use fulgurite_units::UnixTime;
 use futures::future::join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::{DoctorError, Seen, passed, said};
+use super::{CheckResult, DoctorError, describe, passed};
 use crate::{Blob, BlobError, Entropy, Key};
 
 /// Number of concurrent writers of one blob, and of rounds.
@@ -18,7 +18,7 @@ const ROUNDS: usize = 6;
 const LATER: UnixTime = UnixTime::from_millis(u64::MAX);
 
 /// A blob store under examination.
-pub(super) struct Patient<'a> {
+pub(super) struct Subject<'a> {
     blobs: &'a dyn Blob,
     second: &'a dyn Blob,
     prefix: &'a Key,
@@ -26,7 +26,7 @@ pub(super) struct Patient<'a> {
     used: Mutex<BTreeSet<Key>>,
 }
 
-impl<'a> Patient<'a> {
+impl<'a> Subject<'a> {
     pub(super) fn new(
         blobs: &'a dyn Blob,
         second: &'a dyn Blob,
@@ -56,23 +56,23 @@ impl<'a> Patient<'a> {
     }
 
     /// Checks that a blob is written once and never overwritten.
-    pub(super) async fn kept(&self) -> Seen {
+    pub(super) async fn check_read_back(&self) -> CheckResult {
         let key = self.key("kept", 0);
         let (body, other) = (self.body(), self.body());
-        self.blobs.create(&key, body.clone()).await.map_err(|error| said("a write", &error))?;
-        self.blobs.create(&key, body.clone()).await.map_err(|e| said("the same write", &e))?;
+        self.blobs.create(&key, body.clone()).await.map_err(|error| describe("a write", &error))?;
+        self.blobs.create(&key, body.clone()).await.map_err(|e| describe("the same write", &e))?;
         match self.blobs.create(&key, other).await {
             Err(BlobError::Exists) => {}
             Ok(()) => return Err("a blob was written over another, or as if".to_owned()),
-            Err(error) => return Err(said("a write over another blob", &error)),
+            Err(error) => return Err(describe("a write over another blob", &error)),
         }
         self.is_there(self.blobs, &key, &body).await?;
         passed("a blob is written once, the same once more, and no other over it")
     }
 
     async fn is_there(&self, blobs: &dyn Blob, key: &Key, body: &Bytes) -> Result<(), String> {
-        let found = blobs.get(key, None).await.map_err(|error| said("a read", &error))?;
-        let meta = blobs.head(key).await.map_err(|error| said("a look", &error))?;
+        let found = blobs.get(key, None).await.map_err(|error| describe("a read", &error))?;
+        let meta = blobs.head(key).await.map_err(|error| describe("a look", &error))?;
         if found != *body || Ok(meta.bytes.get()) != u64::try_from(body.len()) || meta.key != *key {
             return Err("a blob that was acknowledged is not the one that is there".to_owned());
         }
@@ -80,7 +80,7 @@ impl<'a> Patient<'a> {
     }
 
     /// Checks that only one of many writers succeeds.
-    pub(super) async fn create_race(&self) -> Seen {
+    pub(super) async fn create_race(&self) -> CheckResult {
         let mut without = 0;
         for round in 0..ROUNDS {
             let key = self.key("create-race", round);
@@ -108,22 +108,22 @@ impl<'a> Patient<'a> {
     }
 
     /// Checks that another connection reads a write at once.
-    pub(super) async fn second_connection(&self) -> Seen {
+    pub(super) async fn second_connection(&self) -> CheckResult {
         for round in 0..ROUNDS {
             let (key, body) = (self.key("second", round), self.body());
-            self.blobs.create(&key, body.clone()).await.map_err(|e| said("a write", &e))?;
+            self.blobs.create(&key, body.clone()).await.map_err(|e| describe("a write", &e))?;
             self.is_there(self.second, &key, &body).await?;
         }
         passed(format!("{ROUNDS} blobs were read over another connection at once"))
     }
 
     /// Checks range reads.
-    pub(super) async fn ranges(&self) -> Seen {
+    pub(super) async fn ranges(&self) -> CheckResult {
         let (key, body) = (self.key("ranges", 0), self.body());
-        self.blobs.create(&key, body.clone()).await.map_err(|error| said("a write", &error))?;
+        self.blobs.create(&key, body.clone()).await.map_err(|error| describe("a write", &error))?;
         for (begin, end) in [(0, 1), (0, 5000), (17, 4099), (4999, 5000)] {
             let part = self.blobs.get(&key, Some(begin..end)).await;
-            let part = part.map_err(|error| said("a read of a part", &error))?;
+            let part = part.map_err(|error| describe("a read of a part", &error))?;
             let whole = usize::try_from(begin).ok().zip(usize::try_from(end).ok());
             if whole.and_then(|(begin, end)| body.get(begin..end)) != Some(&*part) {
                 return Err(format!("bytes {begin} to {end} are others"));
@@ -136,48 +136,51 @@ impl<'a> Patient<'a> {
                     let (have, need) = (part.len(), end - begin);
                     return Err(format!("{have} bytes were given for {need} that are not there"));
                 }
-                Err(error) => return Err(said("a read behind the end", &error)),
+                Err(error) => return Err(describe("a read behind the end", &error)),
             }
         }
         passed("parts are those that were asked for, and end where the blob does")
     }
 
     /// Checks that removed blobs are gone and not listed.
-    pub(super) async fn removal(&self) -> Seen {
+    pub(super) async fn removal(&self) -> CheckResult {
         let (key, body) = (self.key("removal", 0), self.body());
         let is_absent = |found: Result<Bytes, BlobError>| match found {
             Err(BlobError::NotFound) => Ok(()),
             Ok(_) => Err("a blob that is not there was read".to_owned()),
-            Err(error) => Err(said("a read of what is not there", &error)),
+            Err(error) => Err(describe("a read of what is not there", &error)),
         };
         is_absent(self.blobs.get(&key, None).await)?;
-        self.blobs.delete(&key).await.map_err(|e| said("a removal of what is not there", &e))?;
-        self.blobs.create(&key, body).await.map_err(|error| said("a write", &error))?;
+        self.blobs
+            .delete(&key)
+            .await
+            .map_err(|e| describe("a removal of what is not there", &e))?;
+        self.blobs.create(&key, body).await.map_err(|error| describe("a write", &error))?;
         let listed = |before| self.second.list(Some(self.prefix), before).try_collect::<Vec<_>>();
-        let found = listed(LATER).await.map_err(|error| said("a list", &error))?;
+        let found = listed(LATER).await.map_err(|error| describe("a list", &error))?;
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let keys: BTreeSet<Key> = found.into_iter().map(|meta| meta.key).collect();
         if !keys.contains(&key) || !keys.is_subset(&used) {
             return Err(format!("{} blobs are listed, and not those that are there", keys.len()));
         }
-        let older = listed(UnixTime::from_millis(0)).await.map_err(|e| said("a list", &e))?;
+        let older = listed(UnixTime::from_millis(0)).await.map_err(|e| describe("a list", &e))?;
         if !older.is_empty() {
             return Err(format!("{} blobs are listed as older than any", older.len()));
         }
-        self.blobs.delete(&key).await.map_err(|error| said("a removal", &error))?;
+        self.blobs.delete(&key).await.map_err(|error| describe("a removal", &error))?;
         is_absent(self.second.get(&key, None).await)?;
-        self.blobs.delete(&key).await.map_err(|error| said("the same removal", &error))?;
+        self.blobs.delete(&key).await.map_err(|error| describe("the same removal", &error))?;
         passed("what is removed is not there, and that is no error")
     }
 
     /// Removes what the checks left.
-    pub(super) async fn clean_up(&self) -> Seen {
+    pub(super) async fn clean_up(&self) -> CheckResult {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for key in &used {
-            self.blobs.delete(key).await.map_err(|error| said("a removal", &error))?;
+            self.blobs.delete(key).await.map_err(|error| describe("a removal", &error))?;
         }
         let left = self.blobs.list(Some(self.prefix), LATER).try_collect::<Vec<_>>().await;
-        match left.map_err(|error| said("a list", &error))?.len() {
+        match left.map_err(|error| describe("a list", &error))?.len() {
             0 => passed(format!("{} blobs removed, none is left", used.len())),
             left => Err(format!("{left} blobs were removed and are still listed")),
         }

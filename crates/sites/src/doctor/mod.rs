@@ -8,10 +8,10 @@
 //! clock. Not here: the speed of a store, and its behavior in a power cut.
 
 mod blobs;
-mod lossy;
+mod lossy_table;
 mod races;
 mod report;
-mod singles;
+mod sequential;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -21,11 +21,11 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 
 use crate::{Blob, Entropy, Key, Row, Table, TableError};
-pub use lossy::{Loss, LossyTable};
+pub use lossy_table::{Loss, LossyTable};
 pub use report::{Check, CheckName, DoctorError, Outcome, Report};
 
 /// A table under examination.
-struct Patient<'a> {
+struct Subject<'a> {
     table: &'a dyn Table,
     /// The same table over another connection.
     second: &'a dyn Table,
@@ -36,9 +36,9 @@ struct Patient<'a> {
 }
 
 /// What a check observed, or the violation that it found.
-type Seen = Result<(Outcome, String), String>;
+type CheckResult = Result<(Outcome, String), String>;
 /// A check and its name.
-type Examination<'a> = (CheckName, BoxFuture<'a, Seen>);
+type NamedCheck<'a> = (CheckName, BoxFuture<'a, CheckResult>);
 
 /// Examines a table below `prefix`, over two connections. `store` only appears in the report.
 ///
@@ -57,26 +57,26 @@ pub fn examine<'a>(
             let (key, _) = found?;
             return Err(DoctorError::Occupied { key });
         }
-        let patient = Patient { table, second, prefix, entropy, used: Mutex::default() };
+        let subject = Subject { table, second, prefix, entropy, used: Mutex::default() };
         // A table that lies may hide it from a scan.
-        let first = patient.key("kept", 0);
+        let first = subject.key("kept", 0);
         if table.read(&first).await?.is_some() {
             return Err(DoctorError::Occupied { key: first });
         }
-        let checks: [Examination<'_>; 13] = [
-            (CheckName::Kept, Box::pin(singles::kept(&patient))),
-            (CheckName::CreateRace, Box::pin(races::create(&patient))),
-            (CheckName::UpdateRace, Box::pin(races::update(&patient))),
-            (CheckName::StaleTag, Box::pin(singles::stale_tag(&patient))),
-            (CheckName::TagOfNothing, Box::pin(singles::tag_of_nothing(&patient))),
-            (CheckName::Counter, Box::pin(races::counter(&patient))),
-            (CheckName::SecondConnection, Box::pin(singles::second_connection(&patient))),
-            (CheckName::LostReply, Box::pin(singles::lost_reply(&patient))),
-            (CheckName::ConditionalDelete, Box::pin(singles::conditional_delete(&patient))),
-            (CheckName::TagReuse, Box::pin(singles::tag_reuse(&patient))),
-            (CheckName::SizeLimit, Box::pin(singles::size_limit(&patient))),
-            (CheckName::ScanOrder, Box::pin(singles::scan_order(&patient))),
-            (CheckName::CleanUp, Box::pin(patient.clean_up())),
+        let checks: [NamedCheck<'_>; 13] = [
+            (CheckName::Kept, Box::pin(sequential::check_read_back(&subject))),
+            (CheckName::CreateRace, Box::pin(races::create(&subject))),
+            (CheckName::UpdateRace, Box::pin(races::update(&subject))),
+            (CheckName::StaleTag, Box::pin(sequential::stale_tag(&subject))),
+            (CheckName::TagOfNothing, Box::pin(sequential::tag_of_nothing(&subject))),
+            (CheckName::Counter, Box::pin(races::counter(&subject))),
+            (CheckName::SecondConnection, Box::pin(sequential::second_connection(&subject))),
+            (CheckName::LostReply, Box::pin(sequential::lost_reply(&subject))),
+            (CheckName::ConditionalDelete, Box::pin(sequential::conditional_delete(&subject))),
+            (CheckName::TagReuse, Box::pin(sequential::tag_reuse(&subject))),
+            (CheckName::SizeLimit, Box::pin(sequential::size_limit(&subject))),
+            (CheckName::ScanOrder, Box::pin(sequential::scan_order(&subject))),
+            (CheckName::CleanUp, Box::pin(subject.clean_up())),
         ];
         Ok(Report { store: store.to_owned(), checks: run(checks).await })
     })
@@ -94,22 +94,22 @@ pub fn examine_blobs<'a>(
     entropy: &'a Entropy,
 ) -> BoxFuture<'a, Result<Report, DoctorError>> {
     Box::pin(async move {
-        let patient = blobs::Patient::new(blobs, second, prefix, entropy);
-        patient.check_empty().await?;
-        let checks: [Examination<'_>; 6] = [
-            (CheckName::Kept, Box::pin(patient.kept())),
-            (CheckName::CreateRace, Box::pin(patient.create_race())),
-            (CheckName::SecondConnection, Box::pin(patient.second_connection())),
-            (CheckName::Ranges, Box::pin(patient.ranges())),
-            (CheckName::Removal, Box::pin(patient.removal())),
-            (CheckName::CleanUp, Box::pin(patient.clean_up())),
+        let subject = blobs::Subject::new(blobs, second, prefix, entropy);
+        subject.check_empty().await?;
+        let checks: [NamedCheck<'_>; 6] = [
+            (CheckName::Kept, Box::pin(subject.check_read_back())),
+            (CheckName::CreateRace, Box::pin(subject.create_race())),
+            (CheckName::SecondConnection, Box::pin(subject.second_connection())),
+            (CheckName::Ranges, Box::pin(subject.ranges())),
+            (CheckName::Removal, Box::pin(subject.removal())),
+            (CheckName::CleanUp, Box::pin(subject.clean_up())),
         ];
         Ok(Report { store: store.to_owned(), checks: run(checks).await })
     })
 }
 
 /// Runs the checks one after the other.
-async fn run<const N: usize>(checks: [Examination<'_>; N]) -> Vec<Check> {
+async fn run<const N: usize>(checks: [NamedCheck<'_>; N]) -> Vec<Check> {
     let mut done = Vec::with_capacity(N);
     for (name, check) in checks {
         let (outcome, seen) = match check.await {
@@ -121,7 +121,7 @@ async fn run<const N: usize>(checks: [Examination<'_>; N]) -> Vec<Check> {
     done
 }
 
-impl Patient<'_> {
+impl Subject<'_> {
     /// Returns a key of a check's own.
     fn key(&self, check: &str, number: usize) -> Key {
         let key = self.prefix.join(&format!("{check}-{number}")).expect("a prefix has room");
@@ -135,11 +135,11 @@ impl Patient<'_> {
     }
 
     /// Removes what the checks left.
-    async fn clean_up(&self) -> Seen {
+    async fn clean_up(&self) -> CheckResult {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut left = 0;
         for key in &used {
-            self.table.erase(key).await.map_err(|error| said("an erase", &error))?;
+            self.table.erase(key).await.map_err(|error| describe("an erase", &error))?;
             left += usize::from(read(self.table, key).await?.is_some());
         }
         if left > 0 {
@@ -149,21 +149,21 @@ impl Patient<'_> {
     }
 }
 
-fn passed(seen: impl Into<String>) -> Seen {
+fn passed(seen: impl Into<String>) -> CheckResult {
     Ok((Outcome::Passed, seen.into()))
 }
 
-fn unsupported(seen: impl Into<String>) -> Seen {
+fn unsupported(seen: impl Into<String>) -> CheckResult {
     Ok((Outcome::Unsupported, seen.into()))
 }
 
 /// Describes an unexpected error.
-fn said(what: &str, error: &dyn std::error::Error) -> String {
+fn describe(what: &str, error: &dyn std::error::Error) -> String {
     format!("{what} failed: {}", fulgurite_units::error_chain(error))
 }
 
 async fn read(table: &dyn Table, key: &Key) -> Result<Option<Row>, String> {
-    table.read(key).await.map_err(|error| said("a read", &error))
+    table.read(key).await.map_err(|error| describe("a read", &error))
 }
 
 /// Executes a write that must succeed.
@@ -173,24 +173,24 @@ async fn write(
     expect: crate::Expect,
     bytes: &Bytes,
 ) -> Result<crate::Tag, String> {
-    table.cas(key, expect, bytes.clone()).await.map_err(|error| said("a write", &error))
+    table.cas(key, expect, bytes.clone()).await.map_err(|error| describe("a write", &error))
 }
 
-/// Executes a write that must be refused and leave `there`.
+/// Executes a write that must be refused and leave `current`.
 async fn refused(
     table: &dyn Table,
     key: &Key,
     expect: crate::Expect,
     bytes: &Bytes,
-    there: Option<&Bytes>,
+    current: Option<&Bytes>,
 ) -> Result<(), String> {
     let what = match table.cas(key, expect, bytes.clone()).await {
         Ok(_) => "was acknowledged".to_owned(),
         Err(TableError::Conflict(_)) => String::new(),
-        Err(error) => return Err(said("a write that should meet a conflict", &error)),
+        Err(error) => return Err(describe("a write that should meet a conflict", &error)),
     };
     let found = read(table, key).await?.map(|row| row.bytes);
-    match (what.is_empty(), found.as_ref() == there) {
+    match (what.is_empty(), found.as_ref() == current) {
         (true, true) => Ok(()),
         (false, true) => Err(format!("a write that should be refused {what}, and has no effect")),
         (false, false) => Err(format!("a write that should be refused {what}, and took place")),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::future::join_all;
 
-use super::{Patient, Seen, passed, read, said, write};
+use super::{CheckResult, Subject, describe, passed, read, write};
 use crate::{Certainty, Expect, Key, Table, TableError};
 
 /// Writers per race.
@@ -27,7 +27,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn seen(self) -> Seen {
+    fn conclude(self) -> CheckResult {
         let Self { one, none, several, winners, wrong } = self;
         if several > 0 {
             return Err(format!(
@@ -46,39 +46,39 @@ impl Rounds {
 }
 
 /// Races to create rows.
-pub(super) async fn create(patient: &Patient<'_>) -> Seen {
+pub(super) async fn create(subject: &Subject<'_>) -> CheckResult {
     let mut rounds = Rounds::default();
     for round in 0..ROUNDS {
-        let key = patient.key("create-race", round);
-        race(patient, &key, &Expect::Absent, &mut rounds).await?;
+        let key = subject.key("create-race", round);
+        race(subject, &key, &Expect::Absent, &mut rounds).await?;
     }
-    rounds.seen()
+    rounds.conclude()
 }
 
 /// Races to replace one image of a row.
-pub(super) async fn update(patient: &Patient<'_>) -> Seen {
-    let key = patient.key("update-race", 0);
-    write(patient.table, &key, Expect::Absent, &patient.image()).await?;
+pub(super) async fn update(subject: &Subject<'_>) -> CheckResult {
+    let key = subject.key("update-race", 0);
+    write(subject.table, &key, Expect::Absent, &subject.image()).await?;
     let mut rounds = Rounds::default();
     for _ in 0..ROUNDS {
-        let Some(row) = read(patient.table, &key).await? else {
+        let Some(row) = read(subject.table, &key).await? else {
             return Err("a row that was written is not there".to_owned());
         };
-        race(patient, &key, &Expect::Is(row.tag), &mut rounds).await?;
+        race(subject, &key, &Expect::Is(row.tag), &mut rounds).await?;
     }
-    rounds.seen()
+    rounds.conclude()
 }
 
 /// Runs one round, half of it over each connection.
 async fn race(
-    patient: &Patient<'_>,
+    subject: &Subject<'_>,
     key: &Key,
     expect: &Expect,
     rounds: &mut Rounds,
 ) -> Result<(), String> {
-    let images: Vec<Bytes> = (0..WRITERS).map(|_| patient.image()).collect();
-    let before = read(patient.table, key).await?.map(|row| row.bytes);
-    let tables = [patient.table, patient.second];
+    let images: Vec<Bytes> = (0..WRITERS).map(|_| subject.image()).collect();
+    let before = read(subject.table, key).await?.map(|row| row.bytes);
+    let tables = [subject.table, subject.second];
     let writers = images
         .iter()
         .enumerate()
@@ -92,22 +92,22 @@ async fn race(
             Err(
                 TableError::Conflict(_) | TableError::Unavailable(_) | TableError::Throttled(_),
             ) => {}
-            Err(error) => return Err(said("a write of a race", &error)),
+            Err(error) => return Err(describe("a write of a race", &error)),
         }
     }
     rounds.winners += won.len();
-    let there = read(patient.table, key).await?.map(|row| row.bytes);
+    let current = read(subject.table, key).await?.map(|row| row.bytes);
     match &*won {
         [] => {
             rounds.none += 1;
-            let is_fine = there == before || there.iter().any(|row| unknown.contains(&row));
+            let is_fine = current == before || current.iter().any(|row| unknown.contains(&row));
             if !is_fine {
                 rounds.wrong.push("nobody won, and the row changed".to_owned());
             }
         }
         [winner] => {
             rounds.one += 1;
-            if there.as_ref() != Some(*winner) {
+            if current.as_ref() != Some(*winner) {
                 rounds.wrong.push("the row is not what its one winner wrote".to_owned());
             }
         }
@@ -117,25 +117,27 @@ async fn race(
 }
 
 /// Checks a row that several writers increment concurrently.
-pub(super) async fn counter(patient: &Patient<'_>) -> Seen {
-    let key = patient.key("counter", 0);
-    write(patient.table, &key, Expect::Absent, &counted(patient, 0)).await?;
-    let tables = [patient.table, patient.second];
-    let counters = (0..COUNTERS).map(|counter| count(patient, tables[counter % 2], &key));
+pub(super) async fn counter(subject: &Subject<'_>) -> CheckResult {
+    let key = subject.key("counter", 0);
+    write(subject.table, &key, Expect::Absent, &counted(subject, 0)).await?;
+    let tables = [subject.table, subject.second];
+    let counters = (0..COUNTERS).map(|counter| count(subject, tables[counter % 2], &key));
     let mut acknowledged = 0;
     for done in join_all(counters).await {
         acknowledged += done?;
     }
-    let there = read(patient.table, &key).await?.map_or(0, |row| value(&row.bytes));
-    if there != acknowledged || acknowledged != COUNTERS * INCREMENTS {
+    let current = read(subject.table, &key).await?.map_or(0, |row| value(&row.bytes));
+    if current != acknowledged || acknowledged != COUNTERS * INCREMENTS {
         let whole = COUNTERS * INCREMENTS;
-        return Err(format!("{acknowledged} of {whole} increments acknowledged, {there} counted"));
+        return Err(format!(
+            "{acknowledged} of {whole} increments acknowledged, {current} counted"
+        ));
     }
-    passed(format!("{there} increments by {COUNTERS} writers acknowledged and counted"))
+    passed(format!("{current} increments by {COUNTERS} writers acknowledged and counted"))
 }
 
 /// Runs the increments of one writer. Returns how many were acknowledged.
-async fn count(patient: &Patient<'_>, table: &dyn Table, key: &Key) -> Result<usize, String> {
+async fn count(subject: &Subject<'_>, table: &dyn Table, key: &Key) -> Result<usize, String> {
     for done in 0..INCREMENTS {
         let mut tries = 0;
         loop {
@@ -149,19 +151,19 @@ async fn count(patient: &Patient<'_>, table: &dyn Table, key: &Key) -> Result<us
             };
             // So that others have read the same image, even if the table answers at once.
             tokio::task::yield_now().await;
-            let next = counted(patient, value(&row.bytes) + 1);
+            let next = counted(subject, value(&row.bytes) + 1);
             match table.cas(key, Expect::Is(row.tag), next.clone()).await {
                 Ok(_) => break,
                 Err(error) if error.certainty() == Certainty::Unknown => {
                     if read(table, key).await?.is_some_and(|row| row.bytes == next) {
                         break;
                     }
-                    return Err(said("an increment", &error));
+                    return Err(describe("an increment", &error));
                 }
                 Err(
                     TableError::Conflict(_) | TableError::Unavailable(_) | TableError::Throttled(_),
                 ) => tokio::task::yield_now().await,
-                Err(error) => return Err(said("an increment", &error)),
+                Err(error) => return Err(describe("an increment", &error)),
             }
         }
     }
@@ -169,8 +171,8 @@ async fn count(patient: &Patient<'_>, table: &dyn Table, key: &Key) -> Result<us
 }
 
 /// Encodes a count with a nonce.
-fn counted(patient: &Patient<'_>, count: usize) -> Bytes {
-    format!("{count} {}", hex::encode(patient.entropy.draw())).into()
+fn counted(subject: &Subject<'_>, count: usize) -> Bytes {
+    format!("{count} {}", hex::encode(subject.entropy.draw())).into()
 }
 
 fn value(row: &[u8]) -> usize {

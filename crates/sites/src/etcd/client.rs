@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WITHIN, CONNECT_WITHIN};
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_TIMEOUT, CONNECT_TIMEOUT};
 use crate::{Cause, TableError};
 
 /// Options to connect to an etcd cluster.
@@ -44,7 +44,7 @@ impl fmt::Debug for EtcdOptions {
 
 /// Whether a call changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum CallKind {
     Read,
     Write,
 }
@@ -76,8 +76,8 @@ impl EtcdClient {
         let unusable =
             |error: reqwest::Error| TableError::Unavailable(Cause::new(error_chain(&error)));
         let mut builder = Client::builder()
-            .connect_timeout(CONNECT_WITHIN)
-            .timeout(ANSWER_WITHIN)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(ANSWER_TIMEOUT)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none());
         for certificate in options.ca.iter() {
@@ -93,25 +93,25 @@ impl EtcdClient {
         &self,
         call: &str,
         body: &Value,
-        asked: Asked,
+        kind: CallKind,
     ) -> Result<Value, TableError> {
         let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let token = match (known, &self.options.user) {
             (None, Some(_)) => Some(self.log_in().await?),
             (known, _) => known,
         };
-        let first = self.send(call, body, asked, token.as_deref()).await?;
+        let first = self.send(call, body, kind, token.as_deref()).await?;
         let refusal = match first {
             Ok(answer) => return Ok(answer),
             Err(refusal) => refusal,
         };
         // The server checks the token before anything else.
         if !refusal.is_of_token() || self.options.user.is_none() {
-            return Err(refusal.error(asked));
+            return Err(refusal.error(kind));
         }
         let token = self.log_in().await?;
-        let second = self.send(call, body, asked, Some(&token)).await?;
-        second.map_err(|refusal| refusal.error(asked))
+        let second = self.send(call, body, kind, Some(&token)).await?;
+        second.map_err(|refusal| refusal.error(kind))
     }
 
     async fn log_in(&self) -> Result<String, TableError> {
@@ -119,11 +119,11 @@ impl EtcdClient {
             return Err(TableError::Denied(Cause::new("etcd wants a user, and none is named")));
         };
         let body = json!({ "name": name, "password": password });
-        let answer = self.send("auth/authenticate", &body, Asked::Read, None).await?;
-        let answer = answer.map_err(|refusal| refusal.error(Asked::Read))?;
+        let answer = self.send("auth/authenticate", &body, CallKind::Read, None).await?;
+        let answer = answer.map_err(|refusal| refusal.error(CallKind::Read))?;
         let Some(token) = answer["token"].as_str() else {
-            let what = "etcd answered without a token".to_owned();
-            return Err(TableError::Corrupt(what));
+            let reason = "etcd answered without a token".to_owned();
+            return Err(TableError::Corrupt(reason));
         };
         let token = token.to_owned();
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
@@ -134,7 +134,7 @@ impl EtcdClient {
         &self,
         call: &str,
         body: &Value,
-        asked: Asked,
+        kind: CallKind,
         token: Option<&str>,
     ) -> Result<Result<Value, Refusal>, TableError> {
         let at = self.member.load(Ordering::Relaxed);
@@ -155,23 +155,23 @@ impl EtcdClient {
                 let moved = (Ordering::Relaxed, Ordering::Relaxed);
                 let _ = self.member.compare_exchange(at, next, moved.0, moved.1);
                 let is_connected = !error.is_connect() && !error.is_builder();
-                return Err(lost(&error_chain(&error.without_url()), asked, is_connected));
+                return Err(lost(&error_chain(&error.without_url()), kind, is_connected));
             }
         };
-        read(answer, asked).await
+        read(answer, kind).await
     }
 }
 
 /// Reads a whole answer.
-async fn read(answer: Response, asked: Asked) -> Result<Result<Value, Refusal>, TableError> {
+async fn read(answer: Response, kind: CallKind) -> Result<Result<Value, Refusal>, TableError> {
     let status = answer.status();
     let mut bytes = Vec::new();
     let mut parts = answer.bytes_stream();
     while let Some(part) = parts.next().await {
-        let part = part.map_err(|error| lost(&error_chain(&error.without_url()), asked, true))?;
+        let part = part.map_err(|error| lost(&error_chain(&error.without_url()), kind, true))?;
         bytes.extend(part);
         if bytes.len() > ANSWER_BYTES_MAX {
-            return Err(lost("the answer of etcd is too long", asked, true));
+            return Err(lost("the answer of etcd is too long", kind, true));
         }
     }
     let parsed: Option<Value> = serde_json::from_slice(&bytes).ok();
@@ -182,7 +182,7 @@ async fn read(answer: Response, asked: Asked) -> Result<Result<Value, Refusal>, 
             let text = text.unwrap_or_default().to_owned();
             Ok(Err(Refusal { status, code: answer["code"].as_u64().unwrap_or(0), text }))
         }
-        None if status.is_success() => Err(lost("the answer of etcd is no JSON", asked, true)),
+        None if status.is_success() => Err(lost("the answer of etcd is no JSON", kind, true)),
         None => {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             Ok(Err(Refusal { status, code: 0, text }))
@@ -191,11 +191,11 @@ async fn read(answer: Response, asked: Asked) -> Result<Result<Value, Refusal>, 
 }
 
 /// Returns the error of a call without an answer.
-fn lost(what: &str, asked: Asked, is_connected: bool) -> TableError {
-    let cause = Cause::new(what);
-    match asked {
-        Asked::Write if is_connected => TableError::Unknown(cause),
-        Asked::Write | Asked::Read => TableError::Unavailable(cause),
+fn lost(reason: &str, kind: CallKind, is_connected: bool) -> TableError {
+    let cause = Cause::new(reason);
+    match kind {
+        CallKind::Write if is_connected => TableError::Unknown(cause),
+        CallKind::Write | CallKind::Read => TableError::Unavailable(cause),
     }
 }
 
@@ -205,7 +205,7 @@ impl Refusal {
         self.code == 16 || says("invalid auth token") || says("revision in header is old")
     }
 
-    fn error(self, asked: Asked) -> TableError {
+    fn error(self, kind: CallKind) -> TableError {
         let says = |text: &str| self.text.contains(text);
         let cause = Cause::new(format!("etcd answered {}: {}", self.status, self.text));
         // gRPC codes: 3 invalid, 7 denied, 8 exhausted, 9 failed precondition, 16 unauthenticated.
@@ -219,7 +219,7 @@ impl Refusal {
             }
             3 | 8 | 9 => TableError::Unavailable(cause),
             _ if says("no leader") || says("not capable") => TableError::Unavailable(cause),
-            _ => lost(&cause.to_string(), asked, true),
+            _ => lost(&cause.to_string(), kind, true),
         }
     }
 }

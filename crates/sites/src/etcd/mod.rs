@@ -14,12 +14,12 @@ use futures::stream::BoxStream;
 use serde_json::{Value, json};
 
 use crate::limits::PAGE_ROWS;
-use crate::scan::{Page, end_of, pages};
+use crate::scan::{Page, pages, prefix_end};
 use crate::table::{TableCaps, check_length};
 use crate::{Expect, Key, Row, Table, TableError, Tag};
 pub use client::EtcdOptions;
-use client::{Asked, EtcdClient};
-use wire::{Pairs, coded};
+use client::{CallKind, EtcdClient};
+use wire::{Pairs, to_base64};
 
 /// A table in etcd.
 #[derive(Debug)]
@@ -44,21 +44,21 @@ impl EtcdTable {
     }
 
     fn range(&self, key: &Key) -> Value {
-        json!({ "key": coded(self.name(key.as_str())) })
+        json!({ "key": to_base64(self.name(key.as_str())) })
     }
 
     /// Extracts a page of rows from an answer.
     fn rows(&self, found: Pairs) -> Result<Vec<(Key, Row)>, TableError> {
         let key = |name: Vec<u8>| {
-            let name = String::from_utf8(name).map_err(|error| strange(&error))?;
+            let name = String::from_utf8(name).map_err(|error| malformed(&error))?;
             let key = name.strip_prefix(&format!("{}/", self.prefix)).unwrap_or(&name).to_owned();
-            Key::new(key).map_err(|error| strange(&error))
+            Key::new(key).map_err(|error| malformed(&error))
         };
         found.into_iter().map(|(name, row)| Ok((key(name)?, row))).collect()
     }
 }
 
-fn strange(error: &dyn std::fmt::Display) -> TableError {
+fn malformed(error: &dyn std::fmt::Display) -> TableError {
     TableError::Corrupt(error.to_string())
 }
 
@@ -69,14 +69,14 @@ impl Table for EtcdTable {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
-        let answer = self.client.ask("kv/range", &self.range(key), Asked::Read).await?;
+        let answer = self.client.ask("kv/range", &self.range(key), CallKind::Read).await?;
         Ok(wire::pairs(&answer)?.into_iter().next().map(|(_, row)| row))
     }
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
         check_length(self.caps(), &new)?;
-        let name = coded(self.name(key.as_str()));
-        let put = json!({ "request_put": { "key": name, "value": coded(&new) } });
+        let name = to_base64(self.name(key.as_str()));
+        let put = json!({ "request_put": { "key": name, "value": to_base64(&new) } });
         match self.transact(key, &expect, &put).await {
             // Its limit is lower than usual, and the error does not state a size.
             Err(TableError::TooLarge(_)) => Err(TableError::TooLarge(new.len())),
@@ -85,14 +85,14 @@ impl Table for EtcdTable {
     }
 
     async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
-        let name = coded(self.name(key.as_str()));
+        let name = to_base64(self.name(key.as_str()));
         let remove = json!({ "request_delete_range": { "key": name } });
         self.transact(key, &Expect::Is(tag.clone()), &remove).await.map(|_| ())
     }
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
-        let asked = self.range(key);
-        self.client.ask("kv/deleterange", &asked, Asked::Write).await.map(|_| ())
+        let request = self.range(key);
+        self.client.ask("kv/deleterange", &request, CallKind::Write).await.map(|_| ())
     }
 
     fn scan(
@@ -100,20 +100,20 @@ impl Table for EtcdTable {
         prefix: Option<&Key>,
         after: Option<Key>,
     ) -> BoxStream<'_, Result<(Key, Row), TableError>> {
-        let below = prefix.map(|prefix| (format!("{prefix}/"), end_of(prefix.as_str())));
+        let below = prefix.map(|prefix| (format!("{prefix}/"), prefix_end(prefix.as_str())));
         pages(after, move |after| {
             let (first, end) = below.clone().unwrap_or_else(|| (String::new(), "\x7f".to_owned()));
             // The first key of the page: right after the previous one, or the first below the
             // prefix.
             let first = after
                 .map_or_else(|| first.clone(), |after| first.clone().max(format!("{after}\0")));
-            let asked = json!({
-                "key": coded(self.name(&first)), "range_end": coded(self.name(&end)),
+            let request = json!({
+                "key": to_base64(self.name(&first)), "range_end": to_base64(self.name(&end)),
                 "limit": PAGE_ROWS.to_string(),
                 "sort_order": "ASCEND", "sort_target": "KEY",
             });
             async move {
-                let answer = self.client.ask("kv/range", &asked, Asked::Read).await?;
+                let answer = self.client.ask("kv/range", &request, CallKind::Read).await?;
                 let rows = self.rows(wire::pairs(&answer)?)?;
                 Ok(Page { is_last: rows.len() < PAGE_ROWS, rows })
             }
@@ -136,19 +136,19 @@ impl EtcdTable {
         if !revision.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(TableError::Conflict(None));
         }
-        let asked = json!({
+        let request = json!({
             "compare": [{
-                "key": coded(self.name(key.as_str())),
+                "key": to_base64(self.name(key.as_str())),
                 "target": "MOD", "result": "EQUAL", "mod_revision": revision,
             }],
             "success": [change],
             "failure": [{ "request_range": self.range(key) }],
         });
-        let answer = self.client.ask("kv/txn", &asked, Asked::Write).await?;
+        let answer = self.client.ask("kv/txn", &request, CallKind::Write).await?;
         if answer["succeeded"].as_bool() == Some(true) {
             return wire::revision(&answer["header"]["revision"]);
         }
-        let there = wire::pairs(&answer["responses"][0]["response_range"])?;
-        Err(TableError::Conflict(there.into_iter().next().map(|(_, row)| row)))
+        let current = wire::pairs(&answer["responses"][0]["response_range"])?;
+        Err(TableError::Conflict(current.into_iter().next().map(|(_, row)| row)))
     }
 }

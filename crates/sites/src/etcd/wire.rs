@@ -10,7 +10,7 @@ use crate::{Row, TableError, Tag};
 pub(super) type Pairs = Vec<(Vec<u8>, Row)>;
 
 /// Encodes bytes for a request.
-pub(super) fn coded(bytes: impl AsRef<[u8]>) -> String {
+pub(super) fn to_base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
@@ -22,9 +22,9 @@ pub(super) fn pairs(answer: &Value) -> Result<Pairs, TableError> {
 
 fn pair(found: &Value) -> Result<(Vec<u8>, Row), TableError> {
     let bytes = |field: &Value| match field.as_str() {
-        Some(text) => STANDARD.decode(text).map_err(|_| strange("bytes", field)),
+        Some(text) => STANDARD.decode(text).map_err(|_| malformed("bytes", field)),
         None if field.is_null() => Ok(Vec::new()),
-        None => Err(strange("bytes", field)),
+        None => Err(malformed("bytes", field)),
     };
     let tag = revision(&found["mod_revision"])?;
     Ok((bytes(&found["key"])?, Row { bytes: bytes(&found["value"])?.into(), tag }))
@@ -33,10 +33,10 @@ fn pair(found: &Value) -> Result<(Vec<u8>, Row), TableError> {
 /// Parses a revision into a tag.
 pub(super) fn revision(field: &Value) -> Result<Tag, TableError> {
     let text = field.as_str().filter(|text| text.parse::<u64>().is_ok());
-    let text = text.ok_or_else(|| strange("a revision", field))?;
+    let text = text.ok_or_else(|| malformed("a revision", field))?;
     Ok(Tag::new(text.to_owned()))
 }
 
-fn strange(what: &str, field: &Value) -> TableError {
+fn malformed(what: &str, field: &Value) -> TableError {
     TableError::Corrupt(format!("etcd answered {field} where {what} should be"))
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::header::{Fault, PutId};
-use crate::sum::{SUM_BYTES, sum};
+use crate::checksum::{SUM_BYTES, sum};
 
 /// Bytes of each block but the last of a fragment.
 pub const BLOCK_BYTES: u32 = 64 << 10;
@@ -73,8 +73,8 @@ pub(super) fn append(fragment: &mut Vec<u8>, place: &Place, payload: &[u8]) {
 /// Returns a range of the payload from the bytes of [`stored_range`], with every block verified.
 ///
 /// # Errors
-/// [`Fault::Cut`] if their number is wrong, [`Fault::Block`] for the first block that is not what
-/// was written for this position.
+/// [`Fault::WrongLength`] if their number is wrong, [`Fault::Block`] for the first block that is
+/// not what was written for this position.
 pub fn payload(
     place: &Place,
     payload_bytes: u32,
@@ -88,7 +88,7 @@ pub fn payload(
     let need = stored_range(0, payload_bytes, &wanted);
     let have = u64::try_from(stored.len()).unwrap_or(u64::MAX);
     if have != need.end - need.start {
-        return Err(Fault::Cut { have, need: need.end - need.start });
+        return Err(Fault::WrongLength { have, need: need.end - need.start });
     }
     let whole = payload_range(payload_bytes, &wanted);
     let stride = usize::try_from(u64::from(BLOCK_BYTES) + SUM).unwrap_or(usize::MAX);

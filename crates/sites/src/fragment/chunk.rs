@@ -73,23 +73,27 @@ impl ChunkCode {
     ///
     /// # Errors
     /// [`CodeError`] if they are too few, of different lengths, or of an invalid index.
-    pub fn decode(&self, chunk_bytes: u32, given: &[(usize, &[u8])]) -> Result<Vec<u8>, CodeError> {
+    pub fn decode(
+        &self,
+        chunk_bytes: u32,
+        available: &[(usize, &[u8])],
+    ) -> Result<Vec<u8>, CodeError> {
         let length = usize::try_from(self.payload_bytes(chunk_bytes)).unwrap_or(usize::MAX);
-        let given_one = given.iter().find(|(_, payload)| payload.len() != length);
-        if let Some(&(index, payload)) = given_one {
+        let mismatched = available.iter().find(|(_, payload)| payload.len() != length);
+        if let Some(&(index, payload)) = mismatched {
             let bytes = payload.len();
             return Err(CodeError::UnequalShards { index, bytes, expected: length });
         }
         let mut chunk = vec![0; length * self.data()];
         let mut lost = Vec::new();
         for (index, part) in chunk.chunks_mut(length).enumerate() {
-            match given.iter().find(|(other, _)| *other == index) {
+            match available.iter().find(|(other, _)| *other == index) {
                 Some((_, payload)) => part.copy_from_slice(payload),
                 None => lost.push((index, part)),
             }
         }
         // Even if none is lost: it validates what is given.
-        self.code.reconstruct(given, &mut lost)?;
+        self.code.reconstruct(available, &mut lost)?;
         chunk.truncate(usize::try_from(chunk_bytes).unwrap_or(usize::MAX));
         Ok(chunk)
     }
@@ -102,10 +106,10 @@ impl ChunkCode {
         &self,
         fragment: usize,
         length: usize,
-        given: &[(usize, &[u8])],
+        available: &[(usize, &[u8])],
     ) -> Result<Vec<u8>, CodeError> {
         let mut part = vec![0; length];
-        self.code.reconstruct(given, &mut [(fragment, &mut part)])?;
+        self.code.reconstruct(available, &mut [(fragment, &mut part)])?;
         Ok(part)
     }
 

@@ -6,8 +6,8 @@ use std::fmt;
 use fulgurite_units::{ByteCount, UnixTime};
 
 use super::blocks::{BLOCK_BYTES, Place};
+use crate::checksum::{SUM_BYTES, sum};
 use crate::limits::{CHUNK_BYTES_MAX, HEADER_BYTES_MAX, OBJECT_KEY_BYTES_MAX};
-use crate::sum::{SUM_BYTES, sum};
 
 /// The version that is written.
 pub const VERSION: u8 = 1;
@@ -68,7 +68,7 @@ pub enum Fault {
     },
     /// It has the wrong length.
     #[error("it is cut: {have} bytes, and {need} should be there")]
-    Cut {
+    WrongLength {
         /// Its size in bytes.
         have: u64,
         /// The expected size.
@@ -82,7 +82,7 @@ pub enum Fault {
     },
     /// It is a valid fragment, but not the expected one.
     #[error("it is another fragment: {what} is {found}, not {expected}")]
-    Stranger {
+    Foreign {
         /// The field that differs.
         what: &'static str,
         /// The value found.
@@ -204,7 +204,10 @@ impl Header {
     /// What is wrong with it.
     pub fn parse(fragment: &[u8]) -> Result<Self, Fault> {
         let have = u64::try_from(fragment.len()).unwrap_or(u64::MAX);
-        let cut = |need: usize| Fault::Cut { have, need: u64::try_from(need).unwrap_or(u64::MAX) };
+        let cut = |need: usize| Fault::WrongLength {
+            have,
+            need: u64::try_from(need).unwrap_or(u64::MAX),
+        };
         let mut fields = Fields(fragment);
         if fields.array::<8>() != Some(MAGIC) {
             return Err(Fault::NoFragment);
@@ -237,7 +240,7 @@ impl Header {
     /// Checks that the fragment is the one of `expected`, except for its time.
     ///
     /// # Errors
-    /// [`Fault::Stranger`], with the field that differs.
+    /// [`Fault::Foreign`], with the field that differs.
     pub fn check(&self, expected: &Self) -> Result<(), Fault> {
         let shown = |header: &Self| {
             let counts = format!("{} + {}", header.data, header.parity);
@@ -255,7 +258,7 @@ impl Header {
         };
         for ((what, found), (_, expected)) in shown(self).into_iter().zip(shown(expected)) {
             if found != expected {
-                return Err(Fault::Stranger { what, found, expected });
+                return Err(Fault::Foreign { what, found, expected });
             }
         }
         Ok(())

@@ -12,13 +12,13 @@
 
 mod blocks;
 mod chunk;
+mod degraded_read;
 mod header;
-mod reading;
 
 pub use blocks::{BLOCK_BYTES, Place, payload, payload_range, stored_bytes, stored_range};
 pub use chunk::{ChunkCode, Piece};
+pub use degraded_read::{ChunkSources, ReadError, read_range};
 pub use header::{Fault, Header, PutId, VERSION};
-pub use reading::{ChunkSources, ReadError, read_range};
 
 /// Encodes a fragment for storage.
 ///
@@ -45,7 +45,7 @@ pub fn decode(fragment: &[u8]) -> Result<(Header, Vec<u8>), Fault> {
         u64::try_from(header.bytes()).unwrap_or(u64::MAX) + stored_bytes(header.payload_bytes);
     let have = u64::try_from(fragment.len()).unwrap_or(u64::MAX);
     if have != need {
-        return Err(Fault::Cut { have, need });
+        return Err(Fault::WrongLength { have, need });
     }
     let bytes = payload(&header.place(), header.payload_bytes, 0..header.payload_bytes, blocks)?;
     Ok((header, bytes))

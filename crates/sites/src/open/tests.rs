@@ -58,7 +58,7 @@ async fn what_is_not_said_or_wrong_is_refused_before_anything_is_asked() {
 fn a_node_has_a_place_a_name_and_three_files() {
     let place = |text: &str| node(&text.parse().unwrap());
     let named = place("node://[::1]:7443/oslo.records?ca=/a&cert=/b&key=/c").unwrap();
-    assert_eq!((&*named.at, &*named.name), ("[::1]:7443", "oslo.records"));
+    assert_eq!((&*named.authority, &*named.name), ("[::1]:7443", "oslo.records"));
     assert_eq!(named.ca, FilePath::new("/a"));
     assert_eq!(named.certificate, FilePath::new("/b"));
     assert_eq!(named.key, FilePath::new("/c"));
@@ -100,6 +100,6 @@ fn hosts_have_ports_or_the_usual_one() {
     for wrong in ["", ":1", "host:", "host:70000", "a:b:1", "a,b"] {
         assert!(host_and_port(wrong, 7).is_err(), "{wrong}");
     }
-    assert!(is_here("localhost") && is_here("127.0.0.1") && is_here("[::1]"));
-    assert!(!is_here("example.org") && !is_here("10.0.0.1"));
+    assert!(is_loopback("localhost") && is_loopback("127.0.0.1") && is_loopback("[::1]"));
+    assert!(!is_loopback("example.org") && !is_loopback("10.0.0.1"));
 }

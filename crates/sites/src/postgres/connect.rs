@@ -19,8 +19,8 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{Client, Config, NoTls, Socket};
 use tokio_rustls::TlsConnector;
 
-use super::{PostgresOptions, told};
-use crate::limits::CONNECT_WITHIN;
+use super::{PostgresOptions, errors};
+use crate::limits::CONNECT_TIMEOUT;
 use crate::{Cause, TableError};
 
 /// Security of connections to a `PostgreSQL`.
@@ -49,10 +49,10 @@ impl std::fmt::Debug for PostgresTls {
 
 /// The certificates of a file are unusable.
 #[derive(Debug, thiserror::Error)]
-#[error("the certificates of \"{path}\" cannot be used: {what}")]
+#[error("the certificates of \"{path}\" cannot be used: {reason}")]
 pub struct TlsError {
     path: String,
-    what: String,
+    reason: String,
 }
 
 impl PostgresTls {
@@ -61,7 +61,7 @@ impl PostgresTls {
     /// # Errors
     /// If the file contains none.
     pub fn verified(ca: &Path) -> Result<Self, TlsError> {
-        let refuse = |what: String| TlsError { path: ca.display().to_string(), what };
+        let refuse = |reason: String| TlsError { path: ca.display().to_string(), reason };
         let pem = std::fs::read(ca).map_err(|error| refuse(error.to_string()))?;
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&pem) {
@@ -84,37 +84,38 @@ impl PostgresTls {
 /// Opens a connection to a primary whose commits are durable when acknowledged.
 pub(super) async fn connect(options: &PostgresOptions) -> Result<Client, TableError> {
     let mut config = options.config.clone();
-    config.connect_timeout(CONNECT_WITHIN).application_name("fulgurite");
+    config.connect_timeout(CONNECT_TIMEOUT).application_name("fulgurite");
     let client = match &options.tls {
         PostgresTls::Off => {
             config.ssl_mode(SslMode::Disable);
-            joined(&config, NoTls).await
+            connect_with(&config, NoTls).await
         }
         PostgresTls::Verified { config: tls, .. } => {
             config.ssl_mode(SslMode::Require);
-            joined(&config, Tls(TlsConnector::from(Arc::clone(tls)))).await
+            connect_with(&config, Tls(TlsConnector::from(Arc::clone(tls)))).await
         }
     };
-    let client = client.map_err(|error| told::definite(&error))?;
-    let asked = "select pg_is_in_recovery(), current_setting('synchronous_commit')";
-    let answer = client.query_one(asked, &[]).await.map_err(|error| told::definite(&error))?;
+    let client = client.map_err(|error| errors::to_definite_error(&error))?;
+    let query = "select pg_is_in_recovery(), current_setting('synchronous_commit')";
+    let answer =
+        client.query_one(query, &[]).await.map_err(|error| errors::to_definite_error(&error))?;
     let (is_standby, commit): (bool, String) = (answer.get(0), answer.get(1));
     if is_standby {
-        let what = "it is a standby, whose rows may be older than those of its primary";
-        return Err(TableError::Unavailable(Cause::new(what)));
+        let reason = "it is a standby, whose rows may be older than those of its primary";
+        return Err(TableError::Unavailable(Cause::new(reason)));
     }
     if commit == "off" {
         let set = client.batch_execute("set synchronous_commit = on").await;
-        set.map_err(|error| told::definite(&error))?;
+        set.map_err(|error| errors::to_definite_error(&error))?;
     }
     // The database may default to a stricter isolation level, at which concurrent writes are
     // aborted.
     let set = "set default_transaction_isolation = 'read committed'";
-    client.batch_execute(set).await.map_err(|error| told::definite(&error))?;
+    client.batch_execute(set).await.map_err(|error| errors::to_definite_error(&error))?;
     Ok(client)
 }
 
-async fn joined<T>(config: &Config, tls: T) -> Result<Client, tokio_postgres::Error>
+async fn connect_with<T>(config: &Config, tls: T) -> Result<Client, tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: Send + 'static,
@@ -130,44 +131,44 @@ where
 #[derive(Clone)]
 struct Tls(TlsConnector);
 
-struct Named {
+struct NamedConnector {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
 impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Secured;
-    type TlsConnect = Named;
+    type Stream = RustlsStream;
+    type TlsConnect = NamedConnector;
     type Error = io::Error;
 
-    fn make_tls_connect(&mut self, domain: &str) -> io::Result<Named> {
+    fn make_tls_connect(&mut self, domain: &str) -> io::Result<NamedConnector> {
         let name = ServerName::try_from(domain.to_owned()).map_err(io::Error::other)?;
-        Ok(Named { connector: self.0.clone(), name })
+        Ok(NamedConnector { connector: self.0.clone(), name })
     }
 }
 
-impl TlsConnect<Socket> for Named {
-    type Stream = Secured;
+impl TlsConnect<Socket> for NamedConnector {
+    type Stream = RustlsStream;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Secured>>;
+    type Future = BoxFuture<'static, io::Result<RustlsStream>>;
 
     fn connect(self, stream: Socket) -> Self::Future {
-        Box::pin(
-            async move { Ok(Secured(Box::new(self.connector.connect(self.name, stream).await?))) },
-        )
+        Box::pin(async move {
+            Ok(RustlsStream(Box::new(self.connector.connect(self.name, stream).await?)))
+        })
     }
 }
 
 /// A TLS stream.
-struct Secured(Box<tokio_rustls::client::TlsStream<Socket>>);
+struct RustlsStream(Box<tokio_rustls::client::TlsStream<Socket>>);
 
-impl TlsStream for Secured {
+impl TlsStream for RustlsStream {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Secured {
+impl AsyncRead for RustlsStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -177,7 +178,7 @@ impl AsyncRead for Secured {
     }
 }
 
-impl AsyncWrite for Secured {
+impl AsyncWrite for RustlsStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

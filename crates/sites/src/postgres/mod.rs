@@ -12,8 +12,8 @@
 //! `select` may return nothing. A conflict leaves a dead copy of the same row for vacuum.
 
 mod connect;
+mod errors;
 mod pool;
-mod told;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,11 +21,11 @@ use futures::stream::BoxStream;
 use tokio_postgres::types::ToSql;
 
 use crate::limits::PAGE_ROWS;
-use crate::scan::{Page, end_of, pages};
+use crate::scan::{Page, pages, prefix_end};
 use crate::table::{TableCaps, check_length};
 use crate::{Entropy, Expect, Key, Row, Table, TableError, Tag};
 pub use connect::{PostgresTls, TlsError};
-use pool::{Kind, Pool};
+use pool::{Pool, StatementKind};
 
 /// Options to open a table in `PostgreSQL`.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ impl PostgresTable {
 
     async fn rows(
         &self,
-        kind: Kind,
+        kind: StatementKind,
         arguments: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, TableError> {
         self.pool.ask(kind, arguments).await
@@ -100,36 +100,38 @@ impl Table for PostgresTable {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
-        let rows = self.rows(Kind::Read, &[&key.as_str()]).await?;
+        let rows = self.rows(StatementKind::Read, &[&key.as_str()]).await?;
         rows.first().map(|found| row(found, 0)).transpose()
     }
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
         check_length(self.caps(), &new)?;
         let (own, new): (Vec<u8>, &[u8]) = (self.entropy.draw().to_vec(), &new);
-        let there = match &expect {
-            Expect::Absent => self.rows(Kind::Insert, &[&key.as_str(), &own, &new]).await?,
+        let current = match &expect {
+            Expect::Absent => {
+                self.rows(StatementKind::Insert, &[&key.as_str(), &own, &new]).await?
+            }
             Expect::Is(tag) => {
                 let old = tag.as_bytes();
-                self.rows(Kind::Update, &[&key.as_str(), &own, &new, &old]).await?
+                self.rows(StatementKind::Update, &[&key.as_str(), &own, &new, &old]).await?
             }
         };
-        let Some(there) = there.first() else { return Err(TableError::Conflict(None)) };
-        let there = row(there, 0)?;
-        if there.tag.as_bytes() == own {
-            Ok(there.tag)
+        let Some(current) = current.first() else { return Err(TableError::Conflict(None)) };
+        let current = row(current, 0)?;
+        if current.tag.as_bytes() == own {
+            Ok(current.tag)
         } else {
-            Err(TableError::Conflict(Some(there)))
+            Err(TableError::Conflict(Some(current)))
         }
     }
 
     async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
-        let removed = self.rows(Kind::Remove, &[&key.as_str(), &tag.as_bytes()]).await?;
+        let removed = self.rows(StatementKind::Remove, &[&key.as_str(), &tag.as_bytes()]).await?;
         if removed.is_empty() { Err(TableError::Conflict(None)) } else { Ok(()) }
     }
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
-        self.rows(Kind::Erase, &[&key.as_str()]).await.map(|_| ())
+        self.rows(StatementKind::Erase, &[&key.as_str()]).await.map(|_| ())
     }
 
     fn scan(
@@ -137,7 +139,7 @@ impl Table for PostgresTable {
         prefix: Option<&Key>,
         after: Option<Key>,
     ) -> BoxStream<'_, Result<(Key, Row), TableError>> {
-        let below = prefix.map(|prefix| (format!("{prefix}/"), end_of(prefix.as_str())));
+        let below = prefix.map(|prefix| (format!("{prefix}/"), prefix_end(prefix.as_str())));
         pages(after, move |after| {
             // All characters of keys sort before 0x7f, and everything below a prefix after its
             // slash.
@@ -145,10 +147,11 @@ impl Table for PostgresTable {
             let first =
                 after.map_or_else(|| first.clone(), |after| first.clone().max(after.into()));
             async move {
-                let found = self.rows(Kind::Scan, &[&first, &end]).await?;
+                let found = self.rows(StatementKind::Scan, &[&first, &end]).await?;
                 let is_last = found.len() < PAGE_ROWS;
                 let rows = found.iter().map(|found| {
-                    let key: String = found.try_get(2).map_err(|error| told::strange(&error))?;
+                    let key: String =
+                        found.try_get(2).map_err(|error| errors::malformed(&error))?;
                     let key = Key::new(key).map_err(|e| TableError::Corrupt(e.to_string()))?;
                     Ok((key, row(found, 0)?))
                 });
@@ -160,7 +163,8 @@ impl Table for PostgresTable {
 
 /// Reads tag and bytes from column `at` on. The writer's own statement may omit the bytes.
 fn row(found: &tokio_postgres::Row, at: usize) -> Result<Row, TableError> {
-    let tag: Vec<u8> = found.try_get(at).map_err(|error| told::strange(&error))?;
-    let bytes: Option<Vec<u8>> = found.try_get(at + 1).map_err(|error| told::strange(&error))?;
+    let tag: Vec<u8> = found.try_get(at).map_err(|error| errors::malformed(&error))?;
+    let bytes: Option<Vec<u8>> =
+        found.try_get(at + 1).map_err(|error| errors::malformed(&error))?;
     Ok(Row { bytes: bytes.unwrap_or_default().into(), tag: Tag::new(tag) })
 }

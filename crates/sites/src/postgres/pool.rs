@@ -13,13 +13,13 @@ use tokio_postgres::{Client, Row, Statement};
 
 use super::PostgresOptions;
 use super::connect::connect;
-use super::told;
-use crate::limits::{ANSWER_WITHIN, CONNECT_WITHIN, CONNECTIONS_MAX, PAGE_ROWS};
+use super::errors;
+use crate::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, CONNECTIONS_MAX, PAGE_ROWS};
 use crate::{Cause, TableError};
 
 /// A statement of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     Read,
     Insert,
     Update,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Scan,
 }
 
-impl Kind {
+impl StatementKind {
     const ALL: [Self; 6] =
         [Self::Read, Self::Insert, Self::Update, Self::Remove, Self::Erase, Self::Scan];
 
@@ -69,14 +69,14 @@ impl Kind {
 
 struct Connection {
     client: Client,
-    statements: Vec<(Kind, Statement)>,
+    statements: Vec<(StatementKind, Statement)>,
 }
 
 /// Connections to one database.
 pub(super) struct Pool {
     options: PostgresOptions,
     idle: Mutex<Vec<Connection>>,
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 impl fmt::Debug for Pool {
@@ -87,13 +87,13 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     pub(super) fn new(options: PostgresOptions) -> Self {
-        let places = Semaphore::new(options.connections.clamp(1, CONNECTIONS_MAX));
-        Self { options, idle: Mutex::default(), places }
+        let permits = Semaphore::new(options.connections.clamp(1, CONNECTIONS_MAX));
+        Self { options, idle: Mutex::default(), permits }
     }
 
     /// Creates the table if it may, and checks that it exists.
     pub(super) async fn prepare_table(&self, may_create: bool) -> Result<(), TableError> {
-        let _place = self.place().await?;
+        let _place = self.permit().await?;
         let table = &self.options.table;
         let work = async {
             let client = connect(&self.options).await?;
@@ -104,14 +104,14 @@ impl Pool {
                 );
                 // Two concurrent creations may collide in the catalog; then the table exists.
                 if let Err(error) = client.batch_execute(&text).await
-                    && !told::is_duplicate(&error)
+                    && !errors::is_duplicate(&error)
                 {
-                    return Err(told::definite(&error));
+                    return Err(errors::to_definite_error(&error));
                 }
             }
             self.prepare(client).await
         };
-        let connection = within(work).await?;
+        let connection = with_connect_timeout(work).await?;
         self.give_back(connection);
         Ok(())
     }
@@ -119,24 +119,24 @@ impl Pool {
     /// Executes a statement and returns its rows.
     pub(super) async fn ask(
         &self,
-        kind: Kind,
+        kind: StatementKind,
         arguments: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, TableError> {
-        let _place = self.place().await?;
+        let _place = self.permit().await?;
         let connection = match self.take() {
             Some(connection) => connection,
             None => {
                 let new = async { self.prepare(connect(&self.options).await?).await };
-                within(new).await?
+                with_connect_timeout(new).await?
             }
         };
         let statement = connection.statements.iter().find(|(known, _)| *known == kind);
         let (_, statement) = statement.expect("every kind of statement is prepared");
-        let asked = connection.client.query(statement, arguments);
-        let answer = match tokio::time::timeout(ANSWER_WITHIN, asked).await {
-            Ok(answer) => answer.map_err(|error| told::of_call(&error)),
+        let query = connection.client.query(statement, arguments);
+        let answer = match tokio::time::timeout(ANSWER_TIMEOUT, query).await {
+            Ok(answer) => answer.map_err(|error| errors::to_call_error(&error)),
             // The connection is dropped as well.
-            Err(_) => return Err(of_kind(kind, TableError::Unknown(late()))),
+            Err(_) => return Err(of_kind(kind, TableError::Unknown(timeout_cause()))),
         };
         // After an error the state of the connection is unknown.
         let answer = answer.map_err(|error| of_kind(kind, error))?;
@@ -145,20 +145,20 @@ impl Pool {
     }
 
     async fn prepare(&self, client: Client) -> Result<Connection, TableError> {
-        let mut statements = Vec::with_capacity(Kind::ALL.len());
-        for kind in Kind::ALL {
+        let mut statements = Vec::with_capacity(StatementKind::ALL.len());
+        for kind in StatementKind::ALL {
             let prepared = client.prepare(&kind.text(&self.options.table)).await;
-            statements.push((kind, prepared.map_err(|error| told::definite(&error))?));
+            statements.push((kind, prepared.map_err(|error| errors::to_definite_error(&error))?));
         }
         Ok(Connection { client, statements })
     }
 
-    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, TableError> {
-        match tokio::time::timeout(ANSWER_WITHIN, self.places.acquire()).await {
-            Ok(Ok(place)) => Ok(place),
+    async fn permit(&self) -> Result<tokio::sync::SemaphorePermit<'_>, TableError> {
+        match tokio::time::timeout(ANSWER_TIMEOUT, self.permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => {
-                let what = "all connections to the database are in use";
-                Err(TableError::Unavailable(Cause::new(what)))
+                let reason = "all connections to the database are in use";
+                Err(TableError::Unavailable(Cause::new(reason)))
             }
         }
     }
@@ -175,18 +175,20 @@ impl Pool {
     }
 }
 
-fn late() -> Cause {
+fn timeout_cause() -> Cause {
     Cause::new("the database did not answer in time")
 }
 
 /// Maps the error of a statement: a read without an answer was not executed.
-fn of_kind(kind: Kind, error: TableError) -> TableError {
-    if kind.is_read() { error.of_read() } else { error }
+fn of_kind(kind: StatementKind, error: TableError) -> TableError {
+    if kind.is_read() { error.into_read_error() } else { error }
 }
 
-async fn within<T>(work: impl Future<Output = Result<T, TableError>>) -> Result<T, TableError> {
-    match tokio::time::timeout(CONNECT_WITHIN, work).await {
+async fn with_connect_timeout<T>(
+    work: impl Future<Output = Result<T, TableError>>,
+) -> Result<T, TableError> {
+    match tokio::time::timeout(CONNECT_TIMEOUT, work).await {
         Ok(done) => done,
-        Err(_) => Err(TableError::Unavailable(late())),
+        Err(_) => Err(TableError::Unavailable(timeout_cause())),
     }
 }

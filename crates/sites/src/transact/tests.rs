@@ -8,7 +8,7 @@ use fulgurite_units::ErrorKind;
 use futures::stream::BoxStream;
 
 use super::*;
-use crate::{MemoryTable, NoRests, TableCaps};
+use crate::{MemoryTable, NoBackoff, TableCaps};
 
 /// Fate of a table call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ fn key() -> Key {
 
 /// Appends ` me` to the row, once.
 async fn put(table: &Scripted, guess: Guess) -> Result<Done<()>, TransactError> {
-    transact(table, &key(), guess, &NoRests, |row| {
+    transact(table, &key(), guess, &NoBackoff, |row| {
         let text = String::from_utf8(row.unwrap_or_default().to_vec()).unwrap();
         if text.contains(" me") {
             return Decision::Leave(());
@@ -235,7 +235,7 @@ async fn a_row_that_may_have_been_ours_is_not_denied_later() {
     // Applied, replaced by a row without it, and then other writers always win.
     let (row, table) = (key(), Scripted::new(&[Step::Fine, Step::LandedAndReplaced]));
     let decided = Mutex::new(0);
-    let done = transact(&table, &row, Guess::Nothing, &NoRests, |row| {
+    let done = transact(&table, &row, Guess::Nothing, &NoBackoff, |row| {
         *decided.lock().unwrap() += 1;
         match row {
             None => Decision::Write(Bytes::from_static(b" me"), "written"),
@@ -247,7 +247,7 @@ async fn a_row_that_may_have_been_ours_is_not_denied_later() {
     let mut script = vec![Step::Fine, Step::LandedAndReplaced, Step::Fine];
     script.extend([Step::Beaten; 100]);
     let table = Scripted::new(&script);
-    let error = transact(&table, &row, Guess::Nothing, &NoRests, |row| {
+    let error = transact(&table, &row, Guess::Nothing, &NoBackoff, |row| {
         Decision::Write([row.unwrap_or_default(), b"."].concat().into(), ())
     });
     let error = error.await.unwrap_err();
@@ -256,8 +256,8 @@ async fn a_row_that_may_have_been_ours_is_not_denied_later() {
 
 #[test]
 fn rests_grow_to_their_longest() {
-    assert_eq!(rest_of(0), REST_MIN);
-    assert_eq!(rest_of(1), REST_MIN * 2);
-    assert_eq!(rest_of(TRIES_MAX), REST_MAX);
-    assert_eq!(rest_of(u32::MAX), REST_MAX);
+    assert_eq!(backoff_limit(0), BACKOFF_MIN);
+    assert_eq!(backoff_limit(1), BACKOFF_MIN * 2);
+    assert_eq!(backoff_limit(TRIES_MAX), BACKOFF_MAX);
+    assert_eq!(backoff_limit(u32::MAX), BACKOFF_MAX);
 }

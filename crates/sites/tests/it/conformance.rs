@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fulgurite_sites::{
-    Blob, BlobError, Certainty, Decision, Expect, Guess, Key, Row, RuntimeRests, Table, TableError,
-    Tag, transact,
+    Blob, BlobError, Certainty, Decision, Expect, Guess, Key, Row, RuntimeBackoff, Table,
+    TableError, Tag, transact,
 };
 use fulgurite_units::UnixTime;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -136,7 +136,7 @@ async fn scans(table: &dyn Table, second: &dyn Table) {
 
 /// A right guess saves calls; a wrong one changes nothing else.
 async fn guesses(table: &dyn Table) {
-    let rests = RuntimeRests::new(entropy(17));
+    let backoff = RuntimeBackoff::new(entropy(17));
     let key = at("suite/guessed");
     let write = |text: &'static str| {
         move |there: Option<&[u8]>| match there {
@@ -144,18 +144,19 @@ async fn guesses(table: &dyn Table) {
             _ => Decision::Write(Bytes::from_static(text.as_bytes()), "written"),
         }
     };
-    let done = transact(table, &key, Guess::Absent, &rests, write("one")).await.unwrap();
+    let done = transact(table, &key, Guess::Absent, &backoff, write("one")).await.unwrap();
     assert_eq!((done.result, done.calls), ("written", 1));
     let row = done.row.unwrap();
-    let done = transact(table, &key, Guess::Row(row.clone()), &rests, write("two")).await.unwrap();
+    let done =
+        transact(table, &key, Guess::Row(row.clone()), &backoff, write("two")).await.unwrap();
     assert_eq!((done.result, done.calls), ("written", 1));
     // A wrong guess: the conflict returns the current row, or it is read.
     let more = if table.caps().reply_on_conflict { 2 } else { 3 };
-    let done = transact(table, &key, Guess::Absent, &rests, write("three")).await.unwrap();
+    let done = transact(table, &key, Guess::Absent, &backoff, write("three")).await.unwrap();
     assert_eq!((done.result, done.calls), ("written", more));
     // Leaving it unchanged requires a read, whatever was guessed.
     let three = Guess::Row(Row { bytes: "three".into(), tag: row.tag });
-    let done = transact(table, &key, three, &rests, write("three")).await.unwrap();
+    let done = transact(table, &key, three, &backoff, write("three")).await.unwrap();
     assert_eq!((done.result, done.calls), ("left", 1));
     assert_eq!(done.row.unwrap().bytes, "three");
     table.erase(&key).await.unwrap();
@@ -172,7 +173,8 @@ async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table
         let key = key.clone();
         tokio::spawn(async move {
             let bad = BadConnection { inner, entropy: entropy(100 + writer) };
-            let (rests, nonces) = (RuntimeRests::new(entropy(200 + writer)), entropy(300 + writer));
+            let (backoff, nonces) =
+                (RuntimeBackoff::new(entropy(200 + writer)), entropy(300 + writer));
             let mut unknown = Vec::new();
             for number in 0..IDS {
                 let id = format!("{writer}-{number}");
@@ -186,7 +188,7 @@ async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table
                     let nonce = u128::from_le_bytes(nonces.draw());
                     Decision::Write(format!("{ids},{id} {nonce}").into(), ())
                 };
-                if transact(&bad, &key, Guess::Nothing, &rests, put).await.is_err() {
+                if transact(&bad, &key, Guess::Nothing, &backoff, put).await.is_err() {
                     unknown.push(id);
                 }
             }

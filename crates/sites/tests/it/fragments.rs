@@ -91,7 +91,8 @@ async fn a_range_is_read_of_the_fragments_it_lies_in_alone() {
     chunk.check(175_001, 350_002).await;
     chunk.check(200_000, 300_000).await;
     let error = chunk.read(175_000, 175_002).await.unwrap_err();
-    let expected = ReadError::TooFew { chunk: 1, have: 1, need: 4, absent: 5, damaged: 0, away: 0 };
+    let expected =
+        ReadError::TooFew { chunk: 1, have: 1, need: 4, absent: 5, damaged: 0, unknown: 0 };
     assert_eq!(error, expected);
 }
 
@@ -119,7 +120,7 @@ async fn missing_swapped_cut_and_damaged_fragments_are_read_around() {
         // A third missing one is too many.
         chunk.replace(0, None).await;
         let error = chunk.read(0, 700_001).await.unwrap_err();
-        let ReadError::TooFew { have: 3, need: 4, absent, damaged, away: 0, .. } = error else {
+        let ReadError::TooFew { have: 3, need: 4, absent, damaged, unknown: 0, .. } = error else {
             panic!("{error}");
         };
         assert_eq!((absent, damaged), if bytes.is_none() { (3, 0) } else { (2, 1) });

@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "tests look until a server is there")]
 
-mod careless;
 mod chance;
 mod conformance;
 mod fragments;
-mod liars;
+mod lying_tables;
+mod unconditional_s3;
 // Tests of several sites use them too.
 #[allow(dead_code, reason = "some are for those alone")]
 mod servers;

@@ -12,7 +12,7 @@ use fulgurite_units::ErrorKind;
 
 use crate::chance::entropy;
 use crate::servers::{self, ACCESS_KEY, POSTGRES_PASSWORD, Place, SECRET_KEY};
-use crate::{careless, conformance};
+use crate::{conformance, unconditional_s3};
 
 /// Two openers, as of two processes.
 struct Site {
@@ -192,7 +192,7 @@ async fn versitygw_is_a_table_and_has_blobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn s3s_fs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let port = careless::s3s_fs(folder.path()).await;
+    let port = unconditional_s3::s3s_fs(folder.path()).await;
     let site = Site::new(&format!(
         "s3://bucket/rows?endpoint=http://127.0.0.1:{port}&region=us-east-1\
          &access_key_id_env=AN_ID&secret_access_key_env=A_SECRET"

@@ -89,7 +89,7 @@ impl LiveRack {
         let (sees, assignment) = (Arc::clone(&seen), self.assignment.clone());
         rack.watch(move |seen| {
             if let fulgurite_stacks::Seen::Step { at, event, commands, .. } = seen {
-                sees.lock().unwrap().note(&assignment, at, event, commands);
+                sees.lock().unwrap().record(&assignment, at, event, commands);
             }
             true
         })
@@ -171,7 +171,7 @@ impl LiveRack {
 impl Seen {
     /// Records an event. As in the twin, a read's turn comes when its class begins to switch to its
     /// group, or else when it runs, but never before it arrives.
-    fn note(&mut self, groups: &Assignment, at: Instant, event: &Event, said: &[Command]) {
+    fn record(&mut self, groups: &Assignment, at: Instant, event: &Event, commands: &[Command]) {
         if let Event::Submit { op } = event {
             self.arrived.insert(op.id, (at, groups.class_of(op.group).get()));
         }
@@ -179,7 +179,7 @@ impl Seen {
             let since = self.run.remove(op).unwrap();
             self.alone_s.push(at.since(since).as_secs_f64());
         }
-        for command in said {
+        for command in commands {
             match *command {
                 Command::SpinUp { place, kind, .. } => {
                     assert_eq!(kind, OpKind::Read, "only reads are asked for");
@@ -203,7 +203,7 @@ impl Seen {
 }
 
 fn class(groups: &Assignment, place: PlaceId) -> u32 {
-    groups.class_of(groups.seat(place).group).get()
+    groups.class_of(groups.slot(place).group).get()
 }
 
 /// Performs one read. Returns when it arrived, when its first bytes came, and when its last did.

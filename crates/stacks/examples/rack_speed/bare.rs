@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fulgurite_stacks::Fault;
-use fulgurite_stacks::blob::{BlobReader, BlobWriter, Expected, How, Located};
+use fulgurite_stacks::blob::{BlobReader, BlobWriter, Expected, Located, ReadMode};
 use fulgurite_stacks::format::{Coding, Header, Stripes};
 use fulgurite_stacks::stack::Sink;
 use fulgurite_units::{BlobId, ByteCount, RackId};
@@ -44,7 +44,7 @@ pub(crate) fn read(folder: &Path) -> usize {
     let Header { rack, blob, coding, .. } = header();
     let expected = Expected { rack, blob, coding };
     let located = located.collect();
-    let mut reader = BlobReader::open(expected, "group 0", How::Enough, located).unwrap();
+    let mut reader = BlobReader::open(expected, "group 0", ReadMode::Enough, located).unwrap();
     (0..reader.stripes().count()).map(|stripe| reader.stripe(stripe).unwrap().len()).sum()
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     let shelf = Shelf::new(folder, mib);
     for round in 0..rounds {
         let mut times = Vec::new();
-        let mut note = |name: &str, took: Times| {
+        let mut record = |name: &str, took: Times| {
             let Times { wall, processor } = took;
             times.push(format!("\"{name}_s\":{wall:.4},\"{name}_processor_s\":{processor:.4}"));
         };
@@ -35,9 +35,9 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
             // Flushes dirty pages of the others, so that they do not slow down the next.
             rustix::fs::sync();
             match who {
-                Who::Rack => note("put", timed(|| shelf.put())),
-                Who::Bare => note("lay", timed(|| bare::write(folder, shelf.pieces()))),
-                Who::Plain => note("write", timed(|| plain::write(folder, shelf.pieces()))),
+                Who::Rack => record("put", timed(|| shelf.put())),
+                Who::Bare => record("lay", timed(|| bare::write(folder, shelf.pieces()))),
+                Who::Plain => record("write", timed(|| plain::write(folder, shelf.pieces()))),
             }
         }
         for place in ["cold", "warm"] {
@@ -60,7 +60,7 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
                     Who::Bare => assert_eq!(bare::read(folder), mib << 20, "all of it"),
                     Who::Plain => assert!(plain::read(folder) >= mib << 20, "all of it"),
                 };
-                note(&format!("{name}_{place}"), timed(read));
+                record(&format!("{name}_{place}"), timed(read));
             }
         }
         println!("{{\"round\":{round},\"mib\":{mib},{}}}", times.join(","));

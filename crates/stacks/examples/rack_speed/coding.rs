@@ -3,7 +3,7 @@
 
 use fulgurite_codes::small::SmallCode;
 use fulgurite_stacks::Fault;
-use fulgurite_stacks::blob::{BlobReader, BlobWriter, Expected, How, Located};
+use fulgurite_stacks::blob::{BlobReader, BlobWriter, Expected, Located, ReadMode};
 use fulgurite_stacks::format::{Coding, FRAGMENT_BYTES, Header, fragment_sum};
 use fulgurite_stacks::stack::Sink;
 use fulgurite_units::{BlobId, RackId, Seed};
@@ -55,7 +55,7 @@ fn checked(source: &[u8]) -> f64 {
         let Header { rack, blob, coding, .. } = header();
         let expected = Expected { rack, blob, coding };
         let located = located.collect();
-        let mut reader = BlobReader::open(expected, "group 0", How::All, located).unwrap();
+        let mut reader = BlobReader::open(expected, "group 0", ReadMode::All, located).unwrap();
         for stripe in 0..reader.stripes().count() {
             std::hint::black_box(reader.stripe(stripe).unwrap());
         }

@@ -51,16 +51,16 @@ pub(crate) fn print(folder: &Path, count: u64) {
     let index = Index::open(&folder).unwrap();
     let opened_s = begin.elapsed().as_secs_f64();
     verify(&index, count);
-    let cold = looks(&index, count, 1);
-    let warm = looks(&index, count, 2);
-    let said = |[p50, p99, most]: [f64; 3]| format!("[{p50:.1},{p99:.1},{most:.1}]");
+    let cold = polls(&index, count, 1);
+    let warm = polls(&index, count, 2);
+    let formatted = |[p50, p99, most]: [f64; 3]| format!("[{p50:.1},{p99:.1},{most:.1}]");
     println!(
         "{{\"count\":{count},\"bytes_each\":{:.2},\"object_row\":{objects},\"blob_row\":{blobs},\
          \"filled_s\":{filled_s:.1},\"opened_s\":{opened_s:.3},\"head_us\":{},\"head_again_us\":{},\
          \"looks\":{LOOKS}}}",
         share(bytes, count),
-        said(cold),
-        said(warm)
+        formatted(cold),
+        formatted(warm)
     );
     drop(index);
     std::fs::remove_dir_all(&folder).unwrap();
@@ -111,18 +111,18 @@ fn load(store: &FjallStore, all: &All) {
 /// A permutation that maps put numbers to ranks among all keys and scatters neighbors.
 struct Scattered {
     count: u64,
-    by: u64,
+    stride: u64,
     back: u64,
 }
 
 impl Scattered {
     fn new(count: u64, from: u64) -> Self {
-        let by = (from % count..).find(|by| divisor(*by, count) == 1).unwrap();
-        Self { count, by, back: inverse(by, count) }
+        let stride = (from % count..).find(|stride| divisor(*stride, count) == 1).unwrap();
+        Self { count, stride, back: inverse(stride, count) }
     }
 
     fn rank(&self, number: u64) -> u64 {
-        product(number, self.by, self.count)
+        product(number, self.stride, self.count)
     }
 
     fn number(&self, rank: u64) -> u64 {
@@ -139,9 +139,9 @@ fn divisor(left: u64, right: u64) -> u64 {
     if right == 0 { left } else { divisor(right, left % right) }
 }
 
-/// Returns the inverse of `by` modulo `count`.
-fn inverse(by: u64, count: u64) -> u64 {
-    let [mut old, mut new] = [(i128::from(by), 1), (i128::from(count), 0)];
+/// Returns the inverse of `stride` modulo `count`.
+fn inverse(stride: u64, count: u64) -> u64 {
+    let [mut old, mut new] = [(i128::from(stride), 1), (i128::from(count), 0)];
     while new.0 != 0 {
         let whole = old.0 / new.0;
         (old, new) = (new, (old.0 - whole * new.0, old.1 - whole * new.1));
@@ -244,7 +244,7 @@ fn verify(index: &Index, count: u64) {
 
 /// Times lookups of random objects. Returns the median, the 99th percentile and the maximum in
 /// microseconds.
-fn looks(index: &Index, count: u64, seed: u64) -> [f64; 3] {
+fn polls(index: &Index, count: u64, seed: u64) -> [f64; 3] {
     let all = All::new(count);
     let mut stream = Seed::new(seed).child(b"looks").stream();
     let look = || {

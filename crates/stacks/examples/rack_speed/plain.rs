@@ -54,17 +54,17 @@ pub(crate) fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
 /// Drops synced files from the page cache. Returns the percentage still cached, sampled at one byte
 /// per MiB.
 pub(crate) fn forget(paths: impl IntoIterator<Item = PathBuf>) -> usize {
-    let (mut looks, mut there) = (0, 0);
+    let (mut polls, mut there) = (0, 0);
     for path in paths {
         let file = File::open(path).unwrap();
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         for at in (0..file.metadata().unwrap().len()).step_by(READ) {
             let mut byte = [0];
             let into = &mut [IoSliceMut::new(&mut byte)];
-            looks += 1;
+            polls += 1;
             // Fails if it would have to read the disk.
             there += usize::from(preadv2(&file, into, at, ReadWriteFlags::NOWAIT).is_ok());
         }
     }
-    100 * there / looks.max(1)
+    100 * there / polls.max(1)
 }

@@ -9,16 +9,16 @@ use crate::limits::BUFFERS_KEPT_MAX;
 
 /// Returned buffers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+pub(super) struct BufferPool(Arc<Mutex<Vec<Vec<u8>>>>);
 
 /// A buffer in use by a reader.
 #[derive(Debug)]
-struct Lent {
+struct PooledBuffer {
     bytes: Vec<u8>,
-    home: Buffers,
+    pool: BufferPool,
 }
 
-impl Buffers {
+impl BufferPool {
     /// Returns a buffer of `bytes` bytes with arbitrary content.
     pub(super) fn next(&self, bytes: usize) -> Vec<u8> {
         let back = self.lock().pop();
@@ -27,7 +27,7 @@ impl Buffers {
 
     /// Hands out a buffer. It returns to the pool on drop, unless the pool is full.
     pub(super) fn lend(&self, bytes: Vec<u8>) -> Bytes {
-        Bytes::from_owner(Lent { bytes, home: self.clone() })
+        Bytes::from_owner(PooledBuffer { bytes, pool: self.clone() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
@@ -35,29 +35,29 @@ impl Buffers {
     }
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
-        let mut home = self.home.lock();
-        if home.len() < BUFFERS_KEPT_MAX {
-            home.push(std::mem::take(&mut self.bytes));
+        let mut pool = self.pool.lock();
+        if pool.len() < BUFFERS_KEPT_MAX {
+            pool.push(std::mem::take(&mut self.bytes));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Buffers;
+    use super::BufferPool;
     use crate::limits::BUFFERS_KEPT_MAX;
 
     #[test]
     fn what_was_given_on_comes_back_when_nobody_has_it_and_no_more_than_is_kept() {
-        let buffers = Buffers::default();
+        let buffers = BufferPool::default();
         let lent = buffers.lend(vec![7; 5]);
         let part = lent.slice(1..3);
         drop(lent);

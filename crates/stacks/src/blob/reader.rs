@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fulgurite_codes::small::{Reconstruction, SmallCode};
 use fulgurite_units::{BlobId, RackId};
 
-use super::buffers::Buffers;
+use super::buffers::BufferPool;
 use crate::error::LostStack;
 use crate::format::{Coding, FRAGMENT_BYTES, Header, Stripes, Trailer};
 use crate::limits::FAULTS_KEPT_MAX;
@@ -18,7 +18,7 @@ use crate::{Fault, Result, StacksError};
 
 /// Which stacks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum ReadMode {
     /// All, so that each is checked (Pelican, OSDI 2014, section 3.1).
     All,
     /// As many as are enough: information first, and redundancy in place of lost fragments (a
@@ -50,7 +50,7 @@ pub struct Located<R> {
 pub struct BlobReader<R> {
     expected: Expected,
     group: String,
-    how: How,
+    mode: ReadMode,
     code: SmallCode,
     stripes: Stripes,
     trailer: Trailer,
@@ -64,7 +64,7 @@ pub struct BlobReader<R> {
     /// and the plan.
     plan: Option<(Vec<usize>, Vec<usize>, Reconstruction)>,
     /// Pool for the buffers of stripes that were handed out.
-    buffers: Buffers,
+    buffers: BufferPool,
 }
 
 struct Slot<R> {
@@ -79,7 +79,7 @@ struct Slot<R> {
 impl<R> std::fmt::Debug for BlobReader<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("BlobReader");
-        shown.field("expected", &self.expected).field("how", &self.how).finish_non_exhaustive()
+        shown.field("expected", &self.expected).field("how", &self.mode).finish_non_exhaustive()
     }
 }
 
@@ -94,7 +94,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
     pub fn open(
         expected: Expected,
         group: &str,
-        how: How,
+        mode: ReadMode,
         stacks: Vec<Located<R>>,
     ) -> Result<Self> {
         let coding = expected.coding;
@@ -103,24 +103,24 @@ impl<R: ReadAt + Sync> BlobReader<R> {
             SmallCode::new(usize::from(coding.information()), usize::from(coding.redundancy()))?;
         let sources = stacks.iter().filter_map(|located| located.source.as_ref().ok());
         let (slow, fast): (Vec<&R>, Vec<&R>) = sources.partition(|source| source.waits_for(0, 1));
-        fast.into_iter().for_each(StackReader::announce);
-        side_by_side(slow, StackReader::announce);
+        fast.into_iter().for_each(StackReader::prefetch_ends);
+        run_parallel(slow, StackReader::prefetch_ends);
         let mut stacks: Vec<Slot<R>> = (0..coding.stacks())
             .zip(stacks)
             .map(|(index, Located { disk, source })| {
                 let stack = source.and_then(StackReader::open);
-                let stack = stack.and_then(|stack| belongs(&expected, index, stack));
+                let stack = stack.and_then(|stack| check_belongs(&expected, index, stack));
                 Slot { disk, stack, faults: Vec::new(), bad: 0 }
             })
             .collect();
-        let (trailer, entry) = agree(&expected, group, &mut stacks)?;
+        let (trailer, entry) = majority(&expected, group, &mut stacks)?;
         let stripes = Stripes::new(coding, trailer.length);
         let present = vec![false; code.shards()];
         let stripe = vec![0; code.shards() * FRAGMENT_BYTES];
         let reader = Self {
             expected,
             group: group.to_owned(),
-            how,
+            mode,
             code,
             stripes,
             trailer,
@@ -129,7 +129,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
             stripe,
             present,
             plan: None,
-            buffers: Buffers::default(),
+            buffers: BufferPool::default(),
         };
         let have = reader.stacks.iter().filter(|slot| slot.stack.is_ok()).count();
         if have < reader.code.information() { Err(reader.too_few(have)) } else { Ok(reader) }
@@ -207,8 +207,8 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         if sum == self.trailer.sum {
             return Ok(());
         }
-        let what = "all fragments are as they were written, and together another blob".to_owned();
-        Err(StacksError::Corrupt { blob: self.expected.blob, group: self.group.clone(), what })
+        let detail = "all fragments are as they were written, and together another blob".to_owned();
+        Err(StacksError::Corrupt { blob: self.expected.blob, group: self.group.clone(), detail })
     }
 
     /// Returns the faulty stacks found so far, each with its first fault.
@@ -225,16 +225,16 @@ impl<R: ReadAt + Sync> BlobReader<R> {
 
     /// Prefetches a stripe from disks that would block, all in parallel: one after the other, a
     /// blob would be read at the rate of one disk.
-    fn bring(&self, stripe: u64) {
+    fn prefetch(&self, stripe: u64) {
         let stacks = self.stacks.iter().filter_map(|slot| slot.stack.as_ref().ok());
         let slow: Vec<_> = stacks.filter(|stack| stack.waits_for(stripe)).collect();
-        side_by_side(slow, |stack| stack.will_need(stripe));
+        run_parallel(slow, |stack| stack.will_need(stripe));
     }
 
     /// Reads fragments of a stripe into place, and records which are present.
     fn load(&mut self, stripe: u64) -> Result<()> {
         assert!(stripe < self.stripes.count(), "a stripe of the blob");
-        self.bring(stripe);
+        self.prefetch(stripe);
         let bytes = self.stripes.fragment_bytes(stripe);
         let need = self.code.information();
         let mut have = 0;
@@ -243,7 +243,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
             self.stacks.iter_mut().zip(&mut self.present).zip(fragments)
         {
             *present = false;
-            if self.how == How::Enough && have == need {
+            if self.mode == ReadMode::Enough && have == need {
                 continue;
             }
             let Ok(stack) = &slot.stack else { continue };
@@ -252,7 +252,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
                     *present = true;
                     have += 1;
                 }
-                Err(fault) => slot.note(fault),
+                Err(fault) => slot.record(fault),
             }
         }
         if have < need { Err(self.too_few(have)) } else { Ok(()) }
@@ -263,22 +263,23 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         if lost.is_empty() {
             return Ok(());
         }
-        let given: Vec<usize> =
+        let available: Vec<usize> =
             (0..self.code.shards()).filter(|&index| self.present[index]).collect();
-        let is_same =
-            |plan: &&(Vec<usize>, Vec<usize>, Reconstruction)| plan.0 == given && plan.1 == lost;
+        let is_same = |plan: &&(Vec<usize>, Vec<usize>, Reconstruction)| {
+            plan.0 == available && plan.1 == lost
+        };
         if self.plan.as_ref().filter(is_same).is_none() {
-            let plan = self.code.plan(&given, &lost)?;
-            self.plan = Some((given, lost, plan));
+            let plan = self.code.plan(&available, &lost)?;
+            self.plan = Some((available, lost, plan));
         }
-        let Some((given, lost, plan)) = &self.plan else { return Ok(()) };
+        let Some((available, lost, plan)) = &self.plan else { return Ok(()) };
         let bytes = self.stripes.fragment_bytes(stripe);
         let mut parts: BTreeMap<usize, &mut [u8]> =
             self.stripe.chunks_exact_mut(bytes).take(self.code.shards()).enumerate().collect();
         let mut wanted: Vec<&mut [u8]> =
             lost.iter().filter_map(|index| parts.remove(index)).collect();
         let sources: Vec<&[u8]> =
-            given.iter().filter_map(|index| parts.get(index).map(|part| &**part)).collect();
+            available.iter().filter_map(|index| parts.get(index).map(|part| &**part)).collect();
         plan.run(&sources, &mut wanted)?;
         Ok(())
     }
@@ -290,14 +291,14 @@ impl<R: ReadAt + Sync> BlobReader<R> {
     }
 }
 
-/// Runs `does` on each in parallel. Those for which no thread can be started are skipped, so it
+/// Runs `task` on each in parallel. Those for which no thread can be started are skipped, so it
 /// must only be an optimization such as a prefetch.
-fn side_by_side<T: Sync>(all: Vec<&T>, does: impl Fn(&T) + Sync) {
-    let does = &does;
+fn run_parallel<T: Sync>(all: Vec<&T>, task: impl Fn(&T) + Sync) {
+    let task = &task;
     std::thread::scope(|scope| {
         for one in all {
             let thread = std::thread::Builder::new().name("rack-read".to_owned());
-            if let Err(error) = thread.spawn_scoped(scope, move || does(one)) {
+            if let Err(error) = thread.spawn_scoped(scope, move || task(one)) {
                 tracing::debug!("read one after the other: no thread: {error}");
             }
         }
@@ -305,7 +306,7 @@ fn side_by_side<T: Sync>(all: Vec<&T>, does: impl Fn(&T) + Sync) {
 }
 
 impl<R> Slot<R> {
-    fn note(&mut self, fault: Fault) {
+    fn record(&mut self, fault: Fault) {
         self.bad += 1;
         if self.faults.len() < FAULTS_KEPT_MAX {
             self.faults.push(fault);
@@ -314,13 +315,13 @@ impl<R> Slot<R> {
 }
 
 /// Returns the stack if it is the one that belongs here.
-fn belongs<R: ReadAt>(
+fn check_belongs<R: ReadAt>(
     expected: &Expected,
     index: u8,
     stack: StackReader<R>,
 ) -> Result<StackReader<R>, Fault> {
     let header = stack.header();
-    let what = if header.rack != expected.rack {
+    let detail = if header.rack != expected.rack {
         format!("a stack of rack {}", header.rack)
     } else if header.blob != expected.blob {
         format!("a stack of blob {}", header.blob)
@@ -331,32 +332,32 @@ fn belongs<R: ReadAt>(
     } else {
         return Ok(stack);
     };
-    Err(Fault::Stranger { what })
+    Err(Fault::Stranger { detail })
 }
 
 /// Returns what most stacks say about the blob; stacks that disagree become faults.
-fn agree<R: ReadAt>(
+fn majority<R: ReadAt>(
     expected: &Expected,
     group: &str,
     stacks: &mut [Slot<R>],
 ) -> Result<(Trailer, Vec<u8>)> {
-    let mut told: BTreeMap<(u64, u64, u64, Vec<u8>), usize> = BTreeMap::new();
-    let says = |stack: &StackReader<R>| {
+    let mut votes: BTreeMap<(u64, u64, u64, Vec<u8>), usize> = BTreeMap::new();
+    let claim = |stack: &StackReader<R>| {
         let Trailer { length, sequence, sum, .. } = *stack.trailer();
         (length.get(), sequence, sum, stack.header().entry.clone())
     };
     for stack in stacks.iter().filter_map(|slot| slot.stack.as_ref().ok()) {
-        *told.entry(says(stack)).or_default() += 1;
+        *votes.entry(claim(stack)).or_default() += 1;
     }
-    let most = told.into_iter().max_by_key(|(_, count)| *count).map(|(what, _)| what);
+    let most = votes.into_iter().max_by_key(|(_, count)| *count).map(|(detail, _)| detail);
     let mut agreed = None;
     for slot in stacks.iter_mut() {
         let Ok(stack) = &slot.stack else { continue };
-        if Some(says(stack)) == most {
+        if Some(claim(stack)) == most {
             agreed = Some((*stack.trailer(), stack.header().entry.clone()));
         } else {
-            let what = "length, sequence or entry are not those of the other stacks".to_owned();
-            slot.stack = Err(Fault::Damaged { what });
+            let detail = "length, sequence or entry are not those of the other stacks".to_owned();
+            slot.stack = Err(Fault::Damaged { detail });
         }
     }
     agreed.ok_or_else(|| {

@@ -178,7 +178,7 @@ impl<S: Sink> BlobWriter<S> {
             });
             joined.flatten().collect()
         });
-        self.enough(&lost)?;
+        self.check_enough(&lost)?;
         Ok(Written { length, sum, lost })
     }
 
@@ -206,11 +206,11 @@ impl<S: Sink> BlobWriter<S> {
             Slot::Open { .. } => None,
             Slot::Lost(lost) => Some(lost.clone()),
         });
-        self.enough(&lost.collect::<Vec<_>>())
+        self.check_enough(&lost.collect::<Vec<_>>())
     }
 
     /// Returns an error when too few stacks are left without `lost`.
-    fn enough(&self, lost: &[LostStack]) -> Result<()> {
+    fn check_enough(&self, lost: &[LostStack]) -> Result<()> {
         let (have, need) = (self.code.shards() - lost.len(), self.code.information());
         if have >= need {
             return Ok(());

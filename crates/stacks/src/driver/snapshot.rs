@@ -41,7 +41,7 @@ pub struct Snapshot {
 }
 
 /// Shown when disks cannot be used.
-const TROUBLED: &str = "disks are in trouble or away";
+const FAILED_DISKS: &str = "disks are in trouble or away";
 
 impl Snapshot {
     /// Returns the kinds of failures, naming no disk or blob; empty when the rack is healthy.
@@ -51,7 +51,7 @@ impl Snapshot {
             disk.health.as_ref().is_some_and(|health| health.passes == Some(false))
         };
         let kinds = [
-            (self.troubled().next().is_some(), TROUBLED),
+            (self.failed_disks().next().is_some(), FAILED_DISKS),
             (self.disks().any(fails), "disks say that they will fail"),
             (self.index_is_older, "its index is an older copy: run `fulgurite rack recover`"),
             (self.unsound() > 0, "blobs have lost stacks that could not be made anew"),
@@ -62,11 +62,11 @@ impl Snapshot {
     /// The same for operators: with the number of failed disks and the failure of the first.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
-        let named = |kind: &'static str| match self.troubled().next() {
-            Some(first) if kind == TROUBLED => {
-                let why = first.trouble.as_deref().unwrap_or_else(|| first.power.name());
-                let (count, place) = (self.troubled().count(), first.place);
-                format!("{count} {kind}; the first is disk {place}: {why}")
+        let named = |kind: &'static str| match self.failed_disks().next() {
+            Some(first) if kind == FAILED_DISKS => {
+                let reason = first.trouble.as_deref().unwrap_or_else(|| first.power.name());
+                let (count, place) = (self.failed_disks().count(), first.place);
+                format!("{count} {kind}; the first is disk {place}: {reason}")
             }
             Some(_) | None => kind.to_owned(),
         };
@@ -78,8 +78,8 @@ impl Snapshot {
     }
 
     /// Returns the disks that cannot be used.
-    fn troubled(&self) -> impl Iterator<Item = &DiskSnapshot> {
-        self.disks().filter(|disk| disk.trouble.is_some() || disk.power.is_out())
+    fn failed_disks(&self) -> impl Iterator<Item = &DiskSnapshot> {
+        self.disks().filter(|disk| disk.trouble.is_some() || disk.power.is_out_of_service())
     }
 
     /// Returns the number of blobs that lack stacks, perhaps too many to be read, as far as
@@ -219,12 +219,12 @@ impl From<fulgurite_rack::GroupState> for GroupState {
 
 /// When each group entered its current state.
 #[derive(Debug, Default)]
-pub(super) struct Since(Vec<(GroupState, UnixTime)>);
+pub(super) struct StateTimes(Vec<(GroupState, UnixTime)>);
 
-impl Since {
+impl StateTimes {
     /// Updates the states of a rack's groups, given in order. Returns the positions of those that
     /// went to sleep since the last call.
-    pub(super) fn look(
+    pub(super) fn poll(
         &mut self,
         states: impl Iterator<Item = GroupState>,
         now: UnixTime,

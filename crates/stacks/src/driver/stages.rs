@@ -14,23 +14,23 @@ use fulgurite_disks::{Backend, Health, PlaceId, Power};
 use fulgurite_units::{Duration, error_chain};
 
 use crate::Fault;
-use crate::work::{Arrival, Shop, arrive};
+use crate::work::{DiskContext, Identification, identify};
 
 /// A stage of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// Commands the disk to spin up.
-    TurnUp,
+    SpinUp,
     /// Mounts its file system.
     Mount,
     /// Identifies the disk.
-    Arrive,
+    Identify,
     /// Unmounts its file system.
     Unmount,
     /// Commands the disk to spin down.
-    TurnDown,
+    SpinDown,
     /// The disk has spun down.
-    Rest,
+    Standby,
 }
 
 /// A stage that has ended.
@@ -38,16 +38,16 @@ pub(super) enum Stage {
 pub(super) struct Ended {
     pub(super) place: PlaceId,
     pub(super) stage: Stage,
-    pub(super) how: How,
+    pub(super) result: StageResult,
 }
 
 /// How a stage ended.
 #[derive(Debug)]
-pub(super) enum How {
+pub(super) enum StageResult {
     /// Succeeded; the next stage begins after this delay.
-    Well(Duration),
+    Ok(Duration),
     /// The disk is active: what it was identified as, and the health it reported.
-    Arrived(Arrival, Option<Health>),
+    Identified(Identification, Option<Health>),
     /// It is not the disk that belongs there, or cannot be identified.
     Wrong(Fault),
     /// The operation failed.
@@ -56,60 +56,62 @@ pub(super) enum How {
 
 /// What a stage needs.
 #[derive(Clone, Debug)]
-pub(super) struct Stagehand {
+pub(super) struct DiskWorker {
     pub(super) backend: Arc<dyn Backend>,
-    pub(super) shop: Arc<Shop>,
+    pub(super) ctx: Arc<DiskContext>,
 }
 
-impl Stagehand {
+impl DiskWorker {
     /// Performs a stage. Blocks as long as the disk takes.
-    pub(super) fn act(&self, place: PlaceId, stage: Stage, waiting: u32) -> Ended {
-        let how = match stage {
-            Stage::TurnUp => self.timed(self.backend.spin_up(place)),
-            Stage::Mount => self.timed(self.backend.mount(place, waiting)),
-            Stage::Arrive => self.arrive(place),
-            Stage::Unmount => match self.shop.guard.turn(place, Power::Unmounting) {
-                Ok(()) => self.timed(self.backend.unmount(place)),
-                Err(error) => How::Failed(error_chain(&error)),
+    pub(super) fn run_stage(&self, place: PlaceId, stage: Stage, waiting: u32) -> Ended {
+        let result = match stage {
+            Stage::SpinUp => self.to_result(self.backend.spin_up(place)),
+            Stage::Mount => self.to_result(self.backend.mount(place, waiting)),
+            Stage::Identify => self.identify(place),
+            Stage::Unmount => match self.ctx.guard.turn(place, Power::Unmounting) {
+                Ok(()) => self.to_result(self.backend.unmount(place)),
+                Err(error) => StageResult::Failed(error_chain(&error)),
             },
-            Stage::TurnDown => self.timed(self.backend.spin_down(place)),
+            Stage::SpinDown => self.to_result(self.backend.spin_down(place)),
             // A disk that another program spun up was never mounted.
-            Stage::Rest if self.shop.guard.power(place) == Some(Power::Standby) => {
-                How::Well(Duration::ZERO)
+            Stage::Standby if self.ctx.guard.power(place) == Some(Power::Standby) => {
+                StageResult::Ok(Duration::ZERO)
             }
-            Stage::Rest => match self.shop.guard.turn(place, Power::Standby) {
-                Ok(()) => How::Well(Duration::ZERO),
-                Err(error) => How::Failed(error_chain(&error)),
+            Stage::Standby => match self.ctx.guard.turn(place, Power::Standby) {
+                Ok(()) => StageResult::Ok(Duration::ZERO),
+                Err(error) => StageResult::Failed(error_chain(&error)),
             },
         };
-        Ended { place, stage, how }
+        Ended { place, stage, result }
     }
 
-    fn timed(&self, answer: fulgurite_disks::Result<Duration>) -> How {
-        match answer {
-            Ok(time) => How::Well(time),
-            Err(error) => How::Failed(error_chain(&error)),
+    fn to_result(&self, result: fulgurite_disks::Result<Duration>) -> StageResult {
+        match result {
+            Ok(time) => StageResult::Ok(time),
+            Err(error) => StageResult::Failed(error_chain(&error)),
         }
     }
 
-    fn arrive(&self, place: PlaceId) -> How {
-        if let Err(error) = self.shop.guard.turn(place, Power::Active) {
-            return How::Failed(error_chain(&error));
+    fn identify(&self, place: PlaceId) -> StageResult {
+        if let Err(error) = self.ctx.guard.turn(place, Power::Active) {
+            return StageResult::Failed(error_chain(&error));
         }
-        match arrive(&self.shop, place) {
+        match identify(&self.ctx, place) {
             // The disk is usable without health; only its report is missing then.
-            Ok(arrival) => How::Arrived(arrival, self.backend.health(place).ok().flatten()),
+            Ok(identification) => {
+                StageResult::Identified(identification, self.backend.health(place).ok().flatten())
+            }
             // May be transient: nothing says that this is another disk.
             Err(fault @ (Fault::Io { .. } | Fault::Exhausted { .. })) => {
-                How::Failed(fault.to_string())
+                StageResult::Failed(fault.to_string())
             }
-            Err(fault) => How::Wrong(fault),
+            Err(fault) => StageResult::Wrong(fault),
         }
     }
 
     /// Spins down a disk that did not come up or is not the right one, ignoring errors.
-    pub(super) fn put_down(&self, place: PlaceId) {
-        let guard = &self.shop.guard;
+    pub(super) fn spin_down(&self, place: PlaceId) {
+        let guard = &self.ctx.guard;
         if guard.power(place) == Some(Power::Active) {
             let _ = guard.turn(place, Power::Unmounting);
         }

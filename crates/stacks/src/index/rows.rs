@@ -29,7 +29,7 @@ use crate::{Result, StacksError};
 pub(super) const RACK: Space = Space::new("rack");
 pub(super) const OBJECTS: Space = Space::new("objects");
 pub(super) const BLOBS: Space = Space::new("blobs");
-pub(super) const BEGUN: Space = Space::new("begun");
+pub(super) const INTENTS: Space = Space::new("begun");
 pub(super) const UNWANTED: Space = Space::new("unwanted");
 pub(super) const DISKS: Space = Space::new("disks");
 pub(super) const SCRUB: Space = Space::new("scrub");
@@ -39,7 +39,7 @@ pub(super) const STARTS: Space = Space::new("starts");
 
 /// Every space of the index.
 pub(super) const SPACES: [Space; 10] =
-    [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS, SCRUB, TOTALS, ROOMS, STARTS];
+    [RACK, OBJECTS, BLOBS, INTENTS, UNWANTED, DISKS, SCRUB, TOTALS, ROOMS, STARTS];
 
 /// The rack that an index belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,17 +65,17 @@ impl RackRow {
     }
 
     /// Returns an error if the row is not of this rack and coding.
-    pub(super) fn is(&self, rack: RackId, coding: Coding) -> Result<()> {
+    pub(super) fn check_matches(&self, rack: RackId, coding: Coding) -> Result<()> {
         if *self == Self::new(rack, coding) {
             return Ok(());
         }
         let (own, found) = (coding, self.coding()?);
-        let what = format!(
+        let detail = format!(
             "the index is that of rack {} with blobs in {found} stacks, and not of rack {rack} \
              with {own}",
             self.rack
         );
-        Err(StacksError::Invalid { what })
+        Err(StacksError::Invalid { detail })
     }
 }
 
@@ -143,13 +143,13 @@ impl BlobRow {
 
 /// Stacks that are being written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct BegunRow {
+pub(super) struct IntentRow {
     pub(super) group: u32,
     /// Index and place of each.
     pub(super) stacks: Vec<(u8, u32)>,
 }
 
-impl BegunRow {
+impl IntentRow {
     pub(super) fn new(group: GroupId, stacks: &[(u8, PlaceId)]) -> Self {
         let stacks = stacks.iter().map(|&(index, place)| (index, place.get())).collect();
         Self { group: group.get(), stacks }
@@ -239,7 +239,7 @@ impl Row for ObjectRow {
 impl Row for BlobRow {
     const VERSION: u8 = 1;
 }
-impl Row for BegunRow {
+impl Row for IntentRow {
     const VERSION: u8 = 1;
 }
 impl Row for UnwantedRow {

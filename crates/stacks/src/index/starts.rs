@@ -24,7 +24,7 @@ use super::rows::{
     BLOBS, BlobRow, Content, OBJECTS, ObjectRow, RACK, STARTS, UNWANTED, UnwantedRow,
 };
 use super::{
-    From, Index, blob_key, forget_blob_row, next_sequence, object_key, place_key, place_of,
+    Cursor, Index, blob_key, forget_blob_row, next_sequence, object_key, place_key, place_of,
     unwanted_key,
 };
 use crate::Result;
@@ -68,7 +68,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub(crate) fn note_ledger(&self, start: u64) -> Result<()> {
+    pub(crate) fn record_ledger_start(&self, start: u64) -> Result<()> {
         self.committer
             .commit_blocking(move |tx| Ok(row::put(tx, RACK, LEDGER_KEY.to_vec(), &start)?))
     }
@@ -77,7 +77,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub(crate) fn note_disk(&self, place: PlaceId, start: u64) -> Result<()> {
+    pub(crate) fn record_disk_start(&self, place: PlaceId, start: u64) -> Result<()> {
         let key = place_key(place);
         self.committer.commit_blocking(move |tx| Ok(row::put(tx, STARTS, key, &start)?))
     }
@@ -87,7 +87,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub(crate) fn note_older(&self, known: u64) -> Result<()> {
+    pub(crate) fn record_older(&self, known: u64) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
             let start = row::get::<u64>(tx, RACK, START_KEY)?.unwrap_or(0);
             row::put(tx, RACK, START_KEY.to_vec(), &start.max(known))?;
@@ -107,7 +107,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub(crate) fn note_recovered(&self) -> Result<()> {
+    pub(crate) fn record_recovered(&self) -> Result<()> {
         self.committer.commit_blocking(|tx| Ok(tx.delete(RACK, OLDER_KEY.to_vec())?))
     }
 
@@ -162,16 +162,16 @@ impl Index {
         group: GroupId,
         mut gone: BTreeMap<BlobId, BlobRow>,
     ) -> Result<u64> {
-        let mut after = From::Start;
+        let mut after = Cursor::Start;
         let mut forgotten = 0;
         while !gone.is_empty() {
             let page = self.objects("", &after)?;
             let Some((last, _)) = page.last() else { break };
-            after = From::After(last.clone());
+            after = Cursor::After(last.clone());
             let mut named = Vec::new();
             for (key, row) in page {
-                if let Content::Blob { group: of, blob } = row.content
-                    && of == group.get()
+                if let Content::Blob { group: object_group, blob } = row.content
+                    && object_group == group.get()
                     && let Some(was) = gone.remove(&blob)
                 {
                     named.push((object_key(&key), row.sequence, blob, was));
@@ -183,7 +183,7 @@ impl Index {
                     let object = row::get::<ObjectRow>(tx, OBJECTS, &key)?;
                     if object.is_some_and(|object| object.sequence == sequence) {
                         tx.delete(OBJECTS, key)?;
-                        forget_if(tx, (group, blob), &was)?;
+                        forget_unchanged(tx, (group, blob), &was)?;
                     }
                 }
                 Ok(())
@@ -192,14 +192,14 @@ impl Index {
         // Blobs that no key names any more.
         forgotten += crate::format::bytes(gone.len());
         for (blob, was) in gone {
-            self.committer.commit_blocking(move |tx| forget_if(tx, (group, blob), &was))?;
+            self.committer.commit_blocking(move |tx| forget_unchanged(tx, (group, blob), &was))?;
         }
         Ok(forgotten)
     }
 }
 
 /// Removes the row of a blob if it is unchanged.
-fn forget_if(
+fn forget_unchanged(
     tx: &mut Transaction<'_>,
     (group, blob): (GroupId, BlobId),
     was: &BlobRow,

@@ -1,6 +1,6 @@
 //! Tests the index over an in-memory store: what keys name, what becomes unwanted, and what stays.
 
-mod doubt;
+mod unconfirmed;
 
 use fulgurite_catalog::MemoryStore;
 use fulgurite_units::{ManualClock, UnixTime};
@@ -9,7 +9,7 @@ use super::rows::TOTALS;
 use super::*;
 
 fn index() -> Index {
-    Index::over(Arc::new(MemoryStore::new(&SPACES))).unwrap()
+    Index::with_store(Arc::new(MemoryStore::new(&SPACES))).unwrap()
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -30,17 +30,17 @@ fn stacks(places: &[u32]) -> Vec<(u8, PlaceId)> {
     (0..).zip(places.iter().map(|&place| PlaceId::new(place))).collect()
 }
 
-fn whole(number: u8, sequence: u64, places: &[u32]) -> Whole {
+fn pending(number: u8, sequence: u64, places: &[u32]) -> PendingBlob {
     let places = places.iter().copied().map(Some).collect();
     let length = ByteCount::new(5000);
     let row = BlobRow { sequence, length, sum: 1, information: 2, places };
-    Whole { blob: blob(number), group: GROUP, row }
+    PendingBlob { blob: blob(number), group: GROUP, row }
 }
 
 /// Begins a blob and commits it.
 fn put(index: &Index, key: &str, number: u8, places: &[u32]) -> u64 {
     let sequence = index.begin(GROUP, blob(number), stacks(places)).unwrap();
-    index.commit(object(key), whole(number, sequence, places), Mode::Overwrite).unwrap();
+    index.commit(object(key), pending(number, sequence, places), Mode::Overwrite).unwrap();
     sequence
 }
 
@@ -49,7 +49,7 @@ fn unwanted(index: &Index) -> Vec<(BlobId, Vec<(u8, PlaceId)>)> {
     found.into_iter().map(|unwanted| (unwanted.blob, unwanted.stacks)).collect()
 }
 
-fn names(index: &Index, prefix: &str, from: &From) -> Vec<String> {
+fn names(index: &Index, prefix: &str, from: &Cursor) -> Vec<String> {
     index.objects(prefix, from).unwrap().into_iter().map(|(key, _)| key).collect()
 }
 
@@ -71,11 +71,11 @@ fn what_was_begun_and_not_committed_is_unwanted_after_a_start() {
     let index = index();
     index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
     put(&index, "b", 2, &[5, 6, 8]);
-    assert_eq!(index.give_up_all().unwrap(), 1);
+    assert_eq!(index.abandon_intents().unwrap(), 1);
     assert_eq!(unwanted(&index), [(blob(1), stacks(&[5, 6, 7]))]);
     let found = index.unwanted(GROUP, None).unwrap();
     let gone = |unwanted| Unwanted { stacks: Vec::new(), ..unwanted };
-    index.swept(found.into_iter().map(gone).collect()).unwrap();
+    index.collected(found.into_iter().map(gone).collect()).unwrap();
     assert_eq!(unwanted(&index), []);
 }
 
@@ -84,8 +84,8 @@ fn what_was_tried_and_is_not_in_the_row_is_unwanted() {
     let index = index();
     let sequence = index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
     let more = vec![(1, PlaceId::new(9))];
-    index.begin_more(GROUP, blob(1), sequence, more).unwrap();
-    index.commit(object("a"), whole(1, sequence, &[5, 9, 7]), Mode::Overwrite).unwrap();
+    index.extend_intent(GROUP, blob(1), sequence, more).unwrap();
+    index.commit(object("a"), pending(1, sequence, &[5, 9, 7]), Mode::Overwrite).unwrap();
     assert_eq!(unwanted(&index), [(blob(1), vec![(1, PlaceId::new(6))])]);
 }
 
@@ -111,7 +111,7 @@ fn a_blob_that_came_later_and_was_begun_before_is_unwanted_at_once() {
     let index = index();
     let first = index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
     let second = put(&index, "a", 2, &[5, 6, 8]);
-    index.commit(object("a"), whole(1, first, &[5, 6, 7]), Mode::Overwrite).unwrap();
+    index.commit(object("a"), pending(1, first, &[5, 6, 7]), Mode::Overwrite).unwrap();
     assert_eq!(index.object("a").unwrap().unwrap().sequence, second);
     assert_eq!(unwanted(&index), [(blob(1), stacks(&[5, 6, 7]))]);
 }
@@ -122,7 +122,7 @@ fn conditions_hold_when_it_is_committed_and_the_blob_is_unwanted_then() {
     let first = put(&index, "a", 1, &[5, 6, 7]);
     let try_with = |number, mode| {
         let sequence = index.begin(GROUP, blob(number), stacks(&[1, 2, 3])).unwrap();
-        index.commit(object("a"), whole(number, sequence, &[1, 2, 3]), mode)
+        index.commit(object("a"), pending(number, sequence, &[1, 2, 3]), mode)
     };
     let refused = try_with(2, Mode::Create).unwrap_err();
     assert!(matches!(refused, StacksError::Exists { .. }), "{refused}");
@@ -151,7 +151,7 @@ fn stacks_made_anew_take_the_place_of_the_lost_unless_the_blob_is_gone() {
     let sequence = index.begin(GROUP, blob(1), anew.clone()).unwrap();
     assert!(!index.moved(GROUP, blob(1), sequence, anew, Vec::new()).unwrap());
     assert_eq!(unwanted(&index).len(), 3);
-    assert_eq!(index.give_up_all().unwrap(), 0);
+    assert_eq!(index.abandon_intents().unwrap(), 0);
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn pages_begin_where_they_are_asked_to() {
     for key in ["a/b", "a/c", "ab", "a/b/c", "b"] {
         run(index.put_inline(object(key), Vec::new(), Mode::Overwrite)).unwrap();
     }
-    assert_eq!(names(&index, "", &From::Start), ["a/b", "a/b/c", "a/c", "ab", "b"]);
-    assert_eq!(names(&index, "a/", &From::Start), ["a/b", "a/b/c", "a/c"]);
-    assert_eq!(names(&index, "a/", &From::After("a/b".to_owned())), ["a/b/c", "a/c"]);
-    assert_eq!(names(&index, "a/", &From::AtOrAfter(b"a/b0".to_vec())), ["a/c"]);
-    assert_eq!(names(&index, "a/", &From::After("zz".to_owned())), [] as [&str; 0]);
+    assert_eq!(names(&index, "", &Cursor::Start), ["a/b", "a/b/c", "a/c", "ab", "b"]);
+    assert_eq!(names(&index, "a/", &Cursor::Start), ["a/b", "a/b/c", "a/c"]);
+    assert_eq!(names(&index, "a/", &Cursor::After("a/b".to_owned())), ["a/b/c", "a/c"]);
+    assert_eq!(names(&index, "a/", &Cursor::AtOrAfter(b"a/b0".to_vec())), ["a/c"]);
+    assert_eq!(names(&index, "a/", &Cursor::After("zz".to_owned())), [] as [&str; 0]);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn an_index_is_of_one_rack_and_one_coding() {
 fn what_is_found_on_disks_is_taken_up_in_the_order_of_its_writing() {
     let index = index();
     let found =
-        |number, sequence| index.found(object("a"), whole(number, sequence, &[1, 2, 3])).unwrap();
+        |number, sequence| index.found(object("a"), pending(number, sequence, &[1, 2, 3])).unwrap();
     assert!(found(2, 8));
     assert!(!found(1, 5), "an earlier one of the same key");
     assert!(found(3, 9));
@@ -247,7 +247,7 @@ fn what_is_left_of_a_sweep_stays_unwanted_and_pages_go_on_behind_it() {
     let found = index.unwanted(GROUP, None).unwrap();
     assert_eq!(found.len(), 3);
     let left = vec![(1, PlaceId::new(6))];
-    index.swept(vec![Unwanted { stacks: left.clone(), ..found[0].clone() }]).unwrap();
+    index.collected(vec![Unwanted { stacks: left.clone(), ..found[0].clone() }]).unwrap();
     assert_eq!(unwanted(&index)[0], (blob(1), left));
     let behind = index.unwanted(GROUP, Some(&found[0])).unwrap();
     assert_eq!(behind, found[1..]);
@@ -276,9 +276,9 @@ fn totals_are_those_of_the_blobs_and_are_counted_anew_where_there_are_none() {
     put(&index, "c", 4, &[5, 6, 7]);
     assert!(run(index.delete("b")).unwrap());
     let sequence = index.begin(GROUP, blob(5), stacks(&[5, 6, 7])).unwrap();
-    let refused = index.commit(object("c"), whole(5, sequence, &[5, 6, 7]), Mode::Create);
+    let refused = index.commit(object("c"), pending(5, sequence, &[5, 6, 7]), Mode::Create);
     assert!(matches!(refused, Err(StacksError::Exists { .. })), "{refused:?}");
-    let found = whole(6, sequence + 9, &[5, 6, 7]);
+    let found = pending(6, sequence + 9, &[5, 6, 7]);
     assert!(index.found(object("d"), found.clone()).unwrap());
     assert!(!index.found(object("d"), found).unwrap(), "it is known");
     let moved = index.begin(GROUP, blob(3), stacks(&[8])).unwrap();

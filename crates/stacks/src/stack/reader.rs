@@ -19,7 +19,7 @@ pub struct StackReader<R> {
 impl<R: ReadAt> StackReader<R> {
     /// Prefetches the ends of a stack. Calling this for all stacks of a blob before the first is
     /// opened lets their disks seek in parallel.
-    pub fn announce(source: &R) {
+    pub fn prefetch_ends(source: &R) {
         // An unknown length is an error when the stack is opened.
         let Ok(have) = source.bytes() else { return };
         let end = bytes(TRAILER_BYTES).min(have);
@@ -69,7 +69,7 @@ impl<R: ReadAt> StackReader<R> {
         source.read_exact_at(&mut trailer, have - bytes(TRAILER_BYTES))?;
         let trailer = Trailer::parse(&trailer)?;
         if (trailer.blob, trailer.index) != (header.blob, header.index) {
-            return Err(Fault::Damaged { what: "header and trailer of two stacks".to_owned() });
+            return Err(Fault::Damaged { detail: "header and trailer of two stacks".to_owned() });
         }
         let stripes = Stripes::new(header.coding, trailer.length);
         let need = stripes.stack_bytes(bytes(length));
@@ -109,7 +109,7 @@ impl<R: ReadAt> StackReader<R> {
         self.source.read_exact_at(&mut sum, at + bytes(fragment.len()))?;
         let found = fragment_sum(self.header.blob, self.header.index, stripe, fragment);
         if found != u64::from_le_bytes(sum) {
-            return Err(Fault::Damaged { what: format!("the fragment of stripe {stripe}") });
+            return Err(Fault::Damaged { detail: format!("the fragment of stripe {stripe}") });
         }
         Ok(())
     }

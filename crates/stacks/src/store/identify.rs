@@ -22,10 +22,10 @@ impl RackStore {
         for (&place, root) in &options.roots {
             guard.add(place, root.clone());
             let (at, places) = (options.clock.now(), vec![place]);
-            ledger.note(Wake { at, group: None, places, cause: Cause::Init })?;
-            let said = ask(&*options.backend, &guard, place);
-            put_down(&*options.backend, &guard, place);
-            match said {
+            ledger.record(Wake { at, group: None, places, cause: Cause::Init })?;
+            let answer = query_disk(&*options.backend, &guard, place);
+            spin_down(&*options.backend, &guard, place);
+            match answer {
                 Ok(Some(rack)) => return Ok(Some(rack)),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%place, "a disk does not say whose it is: {error}"),
@@ -35,20 +35,20 @@ impl RackStore {
     }
 }
 
-fn ask(backend: &dyn Backend, guard: &Guard, place: PlaceId) -> Result<Option<RackId>> {
+fn query_disk(backend: &dyn Backend, guard: &Guard, place: PlaceId) -> Result<Option<RackId>> {
     guard.turn(place, Power::SpinningUp)?;
     let _: Duration = backend.spin_up(place)?;
     let _: Duration = backend.mount(place, 0)?;
     guard.turn(place, Power::Active)?;
-    let lease = guard.enter(place)?;
+    let lease = guard.acquire(place)?;
     match read_identity(&lease) {
         Ok(identity) => Ok(identity.map(|identity| identity.rack)),
-        Err(fault) => Err(StacksError::WrongDisk { what: fault.to_string() }),
+        Err(fault) => Err(StacksError::WrongDisk { detail: fault.to_string() }),
     }
 }
 
 /// Spins down a disk from whatever state it reached.
-fn put_down(backend: &dyn Backend, guard: &Guard, place: PlaceId) {
+fn spin_down(backend: &dyn Backend, guard: &Guard, place: PlaceId) {
     let down = || -> Result<(), DisksError> {
         if guard.power(place) == Some(Power::Active) {
             guard.turn(place, Power::Unmounting)?;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_keyed::{
-    Entry, From, Keys, Mode, attributes, generic, list, list_with_delimiter, mode, names,
-    put_result, remove_all, told, told_of_none,
+    Cursor, Entry, Keys, Mode, attribute_pairs, attributes, generic_error, list,
+    list_with_delimiter, mode, put_result, remove_all, to_generic_error, to_object_store_error,
 };
-use fulgurite_units::{Due, ReadBack, UnixTime};
+use fulgurite_units::{Deadline, ReadBack, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
@@ -21,7 +21,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 
-use super::reading::Body;
+use super::body::Body;
 use super::staging::Source;
 use super::upload::Upload;
 use super::{Inner, RackStore};
@@ -50,9 +50,14 @@ impl ObjectStore for RackStore {
         let mode = mode::<StacksError>(&options.mode)?;
         let length = bytes(payload.content_length());
         let source = Source::memory(payload);
-        let put =
-            self.inner().put(location.as_ref(), source, length, names(&options.attributes), mode);
-        put.await.map(put_result).map_err(|error| told(location, error))
+        let put = self.inner().put(
+            location.as_ref(),
+            source,
+            length,
+            attribute_pairs(&options.attributes),
+            mode,
+        );
+        put.await.map(put_result).map_err(|error| to_object_store_error(location, error))
     }
 
     async fn put_multipart_opts(
@@ -60,27 +65,33 @@ impl ObjectStore for RackStore {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Answer<Box<dyn MultipartUpload>> {
-        let upload =
-            Upload::new(Arc::clone(self.inner()), location.clone(), names(&options.attributes));
+        let upload = Upload::new(
+            Arc::clone(self.inner()),
+            location.clone(),
+            attribute_pairs(&options.attributes),
+        );
         Ok(Box::new(upload))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
-        let row = self.inner().object(location.as_ref()).map_err(|error| told(location, error))?;
+        let row = self
+            .inner()
+            .object(location.as_ref())
+            .map_err(|error| to_object_store_error(location, error))?;
         let meta = entry(location.to_string(), &row).meta()?;
         options.check_preconditions(&meta)?;
         let length = meta.size;
         let range = match &options.range {
-            Some(range) => {
-                range.as_range(length).map_err(|error| generic::<StacksError>(Box::new(error)))?
-            }
+            Some(range) => range
+                .as_range(length)
+                .map_err(|error| generic_error::<StacksError>(Box::new(error)))?,
             None => 0..length,
         };
         let attributes = attributes(&row.attributes);
         let payload = if options.head || range.is_empty() {
             stream::empty().boxed()
         } else {
-            let due = options.extensions.get::<Due>().map(|due| due.0);
+            let due = options.extensions.get::<Deadline>().map(|due| due.0);
             let is_own = options.extensions.get::<ReadBack>().is_some();
             let kind = if is_own { Kind::Verify } else { Kind::Read };
             self.body(location, row, range.clone(), (kind, due)).await?
@@ -101,7 +112,7 @@ impl ObjectStore for RackStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(self.clone(), prefix, From::Start)
+        list(self.clone(), prefix, Cursor::Start)
     }
 
     fn list_with_offset(
@@ -109,7 +120,7 @@ impl ObjectStore for RackStore {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(self.clone(), prefix, From::After(offset.as_ref().to_owned()))
+        list(self.clone(), prefix, Cursor::After(offset.as_ref().to_owned()))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
@@ -118,7 +129,10 @@ impl ObjectStore for RackStore {
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
         let mode = Mode::from(options.mode);
-        let row = self.inner().object(from.as_ref()).map_err(|error| told(from, error))?;
+        let row = self
+            .inner()
+            .object(from.as_ref())
+            .map_err(|error| to_object_store_error(from, error))?;
         let named = row.attributes.clone();
         let length = row.length.get();
         let source = match &row.content {
@@ -128,7 +142,7 @@ impl ObjectStore for RackStore {
             Content::Blob { .. } => self.staged(from, row, length).await?,
         };
         let put = self.inner().put(to.as_ref(), source, length, named, mode);
-        put.await.map(|_| ()).map_err(|error| told(to, error))
+        put.await.map(|_| ()).map_err(|error| to_object_store_error(to, error))
     }
 }
 
@@ -139,7 +153,7 @@ impl RackStore {
         location: &Path,
         row: ObjectRow,
         range: Range<u64>,
-        asked: (Kind, Option<UnixTime>),
+        request: (Kind, Option<UnixTime>),
     ) -> Answer<BoxStream<'static, Answer<Bytes>>> {
         match row.content {
             Content::Inline(bytes) => {
@@ -149,14 +163,17 @@ impl RackStore {
             }
             Content::Blob { group, blob } => {
                 let (inner, key) = (Arc::clone(self.inner()), location.as_ref());
-                let body = Body::begin(inner, key, group, blob, range, asked);
-                let of = location.clone();
-                let mut body = body.map_err(|error| told(&of, error))?;
+                let body = Body::begin(inner, key, group, blob, range, request);
+                let owned_location = location.clone();
+                let mut body =
+                    body.map_err(|error| to_object_store_error(&owned_location, error))?;
                 // An error at the start is returned before any bytes are.
                 let first = body.next().await;
-                let first = first.transpose().map_err(|error| told(&of, error))?;
+                let first = first
+                    .transpose()
+                    .map_err(|error| to_object_store_error(&owned_location, error))?;
                 let first = stream::iter(first.map(Ok));
-                let rest = body.map_err(move |error| told(&of, error));
+                let rest = body.map_err(move |error| to_object_store_error(&owned_location, error));
                 Ok(first.chain(rest).boxed())
             }
         }
@@ -172,20 +189,23 @@ impl RackStore {
             waiting.push(piece);
             if held >= STAGED_PIECE_BYTES {
                 files.push(
-                    self.inner().stage(std::mem::take(&mut waiting)).await.map_err(told_of_none)?,
+                    self.inner()
+                        .stage(std::mem::take(&mut waiting))
+                        .await
+                        .map_err(to_generic_error)?,
                 );
                 held = 0;
             }
         }
-        files.push(self.inner().stage(waiting).await.map_err(told_of_none)?);
+        files.push(self.inner().stage(waiting).await.map_err(to_generic_error)?);
         Ok(Source::staged(files))
     }
 }
 
 impl Keys for RackStore {
-    type Failure = StacksError;
+    type ObjectStoreError = StacksError;
 
-    fn page(&self, prefix: &str, from: &From) -> crate::Result<Vec<Entry>> {
+    fn page(&self, prefix: &str, from: &Cursor) -> crate::Result<Vec<Entry>> {
         let page = self.inner().index().objects(prefix, from)?;
         Ok(page.into_iter().map(|(key, row)| entry(key, &row)).collect())
     }

@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, Pacer, PlaceId, make_folder};
-use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, Wakes, check, solve};
+use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, SpinUps, check, solve};
 use fulgurite_units::{ByteCount, Clock, RackId};
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::mends::Mends;
+use super::read_repairs::ReadRepairs;
 use super::staging::Staging;
 use super::{Inner, RackStore, Writes};
-use crate::blob::How;
+use crate::blob::ReadMode;
 use crate::driver::{Driver, Kind, Parts, Task};
 use crate::fail_point::FailPoints;
 use crate::format::Coding;
 use crate::index::Index;
 use crate::scrub::{ScrubPolicy, Scrubs};
 use crate::work::{
-    Choose, Group, Injected, Places, Room, Shop, Starts, Unmended, WholeBlobs, disk_name,
-    initialize,
+    CompleteBlobs, DiskContext, Group, Injected, PlacementPolicy, Places, Room, Starts, Unmended,
+    disk_name, initialize,
 };
 use crate::{Result, StacksError};
 
@@ -103,7 +103,7 @@ impl RackStore {
             }
             // Frees the rack, so that a retry can open it.
             store.stop();
-            Err(StacksError::WrongDisk { what: refused.join("; ") })
+            Err(StacksError::WrongDisk { detail: refused.join("; ") })
         })
     }
 
@@ -119,14 +119,14 @@ impl RackStore {
         Box::pin(async move {
             let store = Self::start(options, Some(New::Adopt(rack)))?;
             let (taken, refused) = store.init_groups().await?;
-            for what in &refused {
-                tracing::error!("a disk is not taken: {what}");
+            for detail in &refused {
+                tracing::error!("a disk is not taken: {detail}");
             }
             if taken > 0 || refused.is_empty() {
                 return Ok(store);
             }
             store.stop();
-            Err(StacksError::WrongDisk { what: refused.join("; ") })
+            Err(StacksError::WrongDisk { detail: refused.join("; ") })
         })
     }
 
@@ -171,20 +171,20 @@ impl RackStore {
         let index = Arc::new(index.1);
         let mut ledger = open_ledger(&options.directory)?;
         let starts = Starts::begin(&index, &mut ledger)?;
-        index.give_up_all()?;
+        index.abandon_intents()?;
         index.count_totals(&assignment.groups().collect::<Vec<_>>())?;
         let (guard, places) = guarded(&options, &assignment, &index)?;
-        let choose = Box::new(BySets { code, sets: all_sets(&assignment) });
+        let choose = Box::new(SetPlacement { code, sets: all_sets(&assignment) });
         let rated_spin_ups = options.rated_spin_ups;
         let RackOptions { shape, policy, backend, clock, entropy, fail, injected, scrub, .. } =
             options;
-        let whole = WholeBlobs::default();
+        let complete = CompleteBlobs::default();
         let clock_too = clock.clone();
         let reads = match policy.wakes {
-            Wakes::All => How::All,
-            Wakes::Needed { .. } => How::Enough,
+            SpinUps::All => ReadMode::All,
+            SpinUps::Needed { .. } => ReadMode::Enough,
         };
-        let shop = Arc::new(Shop {
+        let ctx = Arc::new(DiskContext {
             rack,
             guard,
             index,
@@ -193,7 +193,7 @@ impl RackStore {
             choose,
             reads,
             places,
-            whole,
+            complete,
             starts,
             unmended: Unmended::default(),
             clock: clock_too,
@@ -201,13 +201,13 @@ impl RackStore {
         let staging = Staging::open(options.directory.join("staging"))?;
         let groups = assignment.groups().collect();
         let watts = shape.watts();
-        let scrubs = scrubs(&shop, &assignment, scrub, &clock)?;
+        let scrubs = scrubs(&ctx, &assignment, scrub, &clock)?;
         let mut rack = Rack::new(&shape, assignment.clone(), policy);
         remember(&mut rack, &ledger, &clock);
         let driver = Driver::start(Parts {
             rack,
             assignment,
-            shop: Arc::clone(&shop),
+            ctx: Arc::clone(&ctx),
             backend,
             ledger,
             clock: clock.clone(),
@@ -216,9 +216,9 @@ impl RackStore {
             rated_spin_ups,
         })?;
         let writes = Mutex::new(Writes::default());
-        let mends = Mends::default();
+        let read_repairs = ReadRepairs::default();
         Ok(Self(Arc::new(Inner {
-            shop,
+            ctx,
             driver,
             staging,
             clock,
@@ -226,7 +226,7 @@ impl RackStore {
             coding,
             groups,
             writes,
-            mends,
+            read_repairs,
         })))
     }
 
@@ -245,20 +245,20 @@ impl RackStore {
                 Err(error) => refused.push(format!("group {group}: {error}")),
             }
         }
-        refused.extend(self.not_taken().await?);
-        Ok((self.inner().shop.places.count_known(), refused))
+        refused.extend(self.untaken_reasons().await?);
+        Ok((self.inner().ctx.places.count_known(), refused))
     }
 
     /// Returns the failures of the disks that do not belong to the rack yet.
-    pub(super) async fn not_taken(&self) -> Result<Vec<String>> {
+    pub(super) async fn untaken_reasons(&self) -> Result<Vec<String>> {
         let groups = self.status().await?.groups;
         let disks = groups.into_iter().flat_map(|group| group.disks);
-        let new = disks.filter(|disk| self.inner().shop.places.is_new(disk.place));
-        let told = new.map(|disk| {
+        let new = disks.filter(|disk| self.inner().ctx.places.is_new(disk.place));
+        let reasons = new.map(|disk| {
             let trouble = disk.trouble.unwrap_or_else(|| "it did not come up".to_owned());
             format!("{}: {trouble}", disk_name(disk.place))
         });
-        Ok(told.collect())
+        Ok(reasons.collect())
     }
 
     /// Submits the initialization of a group's new disks.
@@ -267,7 +267,7 @@ impl RackStore {
         let inner = Arc::clone(self.inner());
         let work = move |ready: Result<&Group>| {
             let draw = || inner.entropy.draw();
-            let _ = send.send(ready.and_then(|ready| initialize(inner.shop(), ready, &draw)));
+            let _ = send.send(ready.and_then(|ready| initialize(inner.ctx(), ready, &draw)));
         };
         let (kind, bytes) = (Kind::Init, ByteCount::ZERO);
         let work = Box::new(work);
@@ -280,12 +280,12 @@ impl RackStore {
 /// Runs a call that blocks on the committer on a thread of its own.
 fn on_own_thread<T: Send>(open: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let opened = std::thread::scope(|scope| scope.spawn(open).join());
-    opened.map_err(|_| StacksError::Internal { what: "opening the rack panicked".to_owned() })?
+    opened.map_err(|_| StacksError::Internal { detail: "opening the rack panicked".to_owned() })?
 }
 
 /// Opens the ledger of spin-ups, or begins a new one if it is damaged.
 fn open_ledger(directory: &Path) -> Result<LedgerFile> {
-    let (ledger, reloaded) = LedgerFile::open_or_set_aside(&directory.join("ledger"))?;
+    let (ledger, reloaded) = LedgerFile::open_or_quarantine(&directory.join("ledger"))?;
     if let Some((aside, problem)) = &reloaded.set_aside {
         tracing::error!(
             "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and one is begun \
@@ -303,7 +303,7 @@ fn remember(rack: &mut Rack, ledger: &LedgerFile, clock: &Clock) {
     let now = clock.now();
     for (place, totals) in ledger.ledger().places() {
         let wakes = totals.hours().map(|(end, count)| (now.since(end), count));
-        rack.woken_before(clock.passed(), place, wakes);
+        rack.record_past_spin_ups(clock.passed(), place, wakes);
     }
 }
 
@@ -315,13 +315,13 @@ fn coding(code: Code) -> Result<Coding> {
 
 /// Creates the verification schedule from the rows of the index.
 fn scrubs(
-    shop: &Shop,
+    ctx: &DiskContext,
     assignment: &Assignment,
     policy: ScrubPolicy,
     clock: &Clock,
 ) -> Result<Scrubs> {
     let groups: Vec<GroupId> = assignment.groups().collect();
-    let rows = shop.index.scrubs(&groups, clock.now().as_millis())?;
+    let rows = ctx.index.scrubs(&groups, clock.now().as_millis())?;
     let known = groups.into_iter().zip(rows);
     let known = known.map(|(group, row)| (group, assignment.class_of(group).get(), row));
     Ok(Scrubs::new(policy, known))
@@ -337,8 +337,8 @@ fn open_index(
     let path = directory.join(INDEX);
     let is_there = path.try_exists().map_err(StacksError::io("look for", &path))?;
     if !is_there && new.is_none() {
-        let what = format!("there is no rack in {directory:?}: it has no index");
-        return Err(StacksError::Invalid { what });
+        let detail = format!("there is no rack in {directory:?}: it has no index");
+        return Err(StacksError::Invalid { detail });
     }
     let index = Index::open(&path)?.with_clock(clock.clone());
     fail.pass("rack-index-made");
@@ -361,15 +361,15 @@ fn guarded(
     assignment: &Assignment,
     index: &Index,
 ) -> Result<(Guard, Places)> {
-    let invalid = |what: String| Err(StacksError::Invalid { what });
+    let invalid = |detail: String| Err(StacksError::Invalid { detail });
     let (guard, places) = (Guard::new(), Places::default());
     let disks: BTreeMap<PlaceId, _> = index.disks()?.into_iter().collect();
     let rooms: BTreeMap<PlaceId, _> = index.rooms()?.into_iter().collect();
     let pacer = options.backend.pace().map(|pace| Pacer::new(options.clock.clone(), pace));
     let mut taken: BTreeMap<&Path, PlaceId> = BTreeMap::new();
     for place in options.shape.places() {
-        let seat = assignment.seat(place);
-        let group = seat.group;
+        let slot = assignment.slot(place);
+        let group = slot.group;
         let Some(root) = options.roots.get(&place) else {
             return invalid(format!("place {place} has no directory"));
         };
@@ -395,18 +395,18 @@ fn all_sets(assignment: &Assignment) -> Vec<Vec<PlaceId>> {
 
 /// Spreads stacks evenly over the sets of a group, preferring disks with the most free space.
 #[derive(Debug)]
-struct BySets {
+struct SetPlacement {
     code: Code,
     sets: Vec<Vec<PlaceId>>,
 }
 
-impl Choose for BySets {
+impl PlacementPolicy for SetPlacement {
     fn choose(&self, rooms: &[Room], taken: &[PlaceId], count: usize) -> Vec<PlaceId> {
         let room_of = |place: &PlaceId| rooms.iter().find(|room| room.place == *place);
         let is_here = |set: &&Vec<PlaceId>| set.iter().any(|place| room_of(place).is_some());
         let here: Vec<&Vec<PlaceId>> = self.sets.iter().filter(is_here).collect();
         if taken.is_empty() && count == usize::try_from(self.code.width()).unwrap_or(usize::MAX) {
-            return self.whole(&here, rooms);
+            return self.complete(&here, rooms);
         }
         // For a few stacks: each goes to the set with the fewest stacks of the blob, and there to
         // the disk with the most free space.
@@ -429,8 +429,8 @@ impl Choose for BySets {
     }
 }
 
-impl BySets {
-    fn whole(&self, here: &[&Vec<PlaceId>], rooms: &[Room]) -> Vec<PlaceId> {
+impl SetPlacement {
+    fn complete(&self, here: &[&Vec<PlaceId>], rooms: &[Room]) -> Vec<PlaceId> {
         let sets: Vec<Vec<PlaceId>> = here.iter().map(|set| (*set).clone()).collect();
         let spare =
             |place: PlaceId| rooms.iter().find(|room| room.place == place).map(|room| room.free);

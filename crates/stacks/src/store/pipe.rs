@@ -7,8 +7,9 @@
 //!            '- full for too long: parked     '- parked: the rest is requested again
 //! ```
 //!
-//! A stalled client must not keep a group spinning while others wait for it. After [`PATIENCE`] the
-//! worker leaves, and the rest becomes a new operation when the client comes back.
+//! A stalled client must not keep a group spinning while others wait for it. After
+//! [`CLIENT_STALL_TIMEOUT`] the worker leaves, and the rest becomes a new operation when the client
+//! comes back.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -18,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use fulgurite_units::Clock;
 
-use crate::limits::{PATIENCE, PIPE_STRIPES_MAX};
+use crate::limits::{CLIENT_STALL_TIMEOUT, PIPE_STRIPES_MAX};
 use crate::{Result, StacksError};
 
 /// State shared by both ends.
@@ -33,7 +34,7 @@ struct Shared {
 struct State {
     waiting: VecDeque<Bytes>,
     end: Option<End>,
-    is_left: bool,
+    is_closed: bool,
     waker: Option<Waker>,
 }
 
@@ -59,17 +60,17 @@ impl Shared {
 /// The worker's end. If it is dropped without an end, the client gets an error that the rack is
 /// stopping.
 #[derive(Debug)]
-pub(super) struct Giver {
+pub(super) struct Sender {
     shared: Arc<Shared>,
     clock: Clock,
 }
 
 /// The client's end.
 #[derive(Debug)]
-pub(super) struct Taker(Arc<Shared>);
+pub(super) struct Receiver(Arc<Shared>);
 
 /// Creates an empty pipe.
-pub(super) fn pipe(clock: &Clock) -> (Giver, Taker) {
+pub(super) fn pipe(clock: &Clock) -> (Sender, Receiver) {
     let shared = Arc::new(Shared::default());
     // Advancing a manual clock must wake blocked workers too.
     let listener = Arc::downgrade(&shared);
@@ -78,16 +79,16 @@ pub(super) fn pipe(clock: &Clock) -> (Giver, Taker) {
             shared.room.notify_all();
         }
     });
-    (Giver { shared: Arc::clone(&shared), clock: clock.clone() }, Taker(shared))
+    (Sender { shared: Arc::clone(&shared), clock: clock.clone() }, Receiver(shared))
 }
 
-impl Giver {
+impl Sender {
     /// Sends bytes. Breaks when the client is gone or does not take them in time.
-    pub(super) fn give(&self, bytes: Bytes) -> ControlFlow<End> {
-        let until = self.clock.passed() + PATIENCE;
+    pub(super) fn send(&self, bytes: Bytes) -> ControlFlow<End> {
+        let until = self.clock.passed() + CLIENT_STALL_TIMEOUT;
         let mut state = self.shared.lock();
         loop {
-            if state.is_left {
+            if state.is_closed {
                 return ControlFlow::Break(End::Done);
             }
             if state.waiting.len() < PIPE_STRIPES_MAX {
@@ -117,7 +118,7 @@ impl Giver {
     }
 }
 
-impl Drop for Giver {
+impl Drop for Sender {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         if state.end.is_none() {
@@ -146,7 +147,7 @@ pub(super) enum Next {
     Short,
 }
 
-impl Taker {
+impl Receiver {
     /// Polls for the next bytes, in order.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Next>> {
         let mut state = self.0.lock();
@@ -167,9 +168,9 @@ impl Taker {
     }
 }
 
-impl Drop for Taker {
+impl Drop for Receiver {
     fn drop(&mut self) {
-        self.0.lock().is_left = true;
+        self.0.lock().is_closed = true;
         self.0.room.notify_all();
     }
 }

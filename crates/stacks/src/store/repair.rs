@@ -13,7 +13,7 @@ use super::{RackStore, RepairProgress};
 use crate::driver::{Kind, Task};
 use crate::index::{BlobRow, DiskRow, Index};
 use crate::limits::REPAIR_BLOBS_MAX;
-use crate::work::{Found, Group, find, group_name, mend};
+use crate::work::{Found, Group, find, group_name, repair_blob};
 use crate::{Result, StacksError};
 
 /// Result of a verification or a rebuild.
@@ -34,7 +34,7 @@ pub struct Report {
 impl Report {
     /// Adds another report to this one.
     #[must_use]
-    fn and(mut self, other: Self) -> Self {
+    fn merge(mut self, other: Self) -> Self {
         self.blobs += other.blobs;
         self.bytes += other.bytes;
         self.lost += other.lost;
@@ -50,14 +50,14 @@ impl RackStore {
     /// # Errors
     /// When it is stopping. Failures of blobs are in the report.
     pub async fn verify(&self) -> Result<Report> {
-        self.verify_telling(&RepairProgress::default()).await
+        self.verify_with_progress(&RepairProgress::default()).await
     }
 
     /// Like [`Self::verify`], reporting progress.
     ///
     /// # Errors
     /// As for [`Self::verify`].
-    pub fn verify_telling<'a>(
+    pub fn verify_with_progress<'a>(
         &'a self,
         progress: &'a RepairProgress,
     ) -> BoxFuture<'a, Result<Report>> {
@@ -71,11 +71,13 @@ impl RackStore {
                 if is_over {
                     let problems = crate::format::bytes(of_group.problems.len());
                     let now_ms = self.inner().clock().now().as_millis();
-                    self.in_index(move |index| index.scrubbed(group, None, problems, now_ms))
-                        .await?;
+                    self.write_index(move |index| {
+                        index.record_scrub(group, None, problems, now_ms)
+                    })
+                    .await?;
                     self.inner().driver.verified(group, Some(now_ms))?;
                 }
-                report = report.and(of_group);
+                report = report.merge(of_group);
             }
             Ok(report)
         })
@@ -87,14 +89,14 @@ impl RackStore {
     /// # Errors
     /// When there is no such place, or it is stopping.
     pub async fn rebuild(&self, place: PlaceId) -> Result<Report> {
-        self.rebuild_telling(place, &RepairProgress::default()).await
+        self.rebuild_with_progress(place, &RepairProgress::default()).await
     }
 
     /// Like [`Self::rebuild`], reporting progress.
     ///
     /// # Errors
     /// As for [`Self::rebuild`].
-    pub fn rebuild_telling<'a>(
+    pub fn rebuild_with_progress<'a>(
         &'a self,
         place: PlaceId,
         progress: &'a RepairProgress,
@@ -106,15 +108,16 @@ impl RackStore {
                 known.into_iter().find(|(at, _)| *at == place).map_or([0; 16], |(_, row)| row.disk);
             let row = DiskRow { disk, is_given_up: true };
             // If the rack is restarted in between, the verification continues the rebuild.
-            self.in_index(move |index| index.ask_to_scrub(group, true)).await?;
-            self.keep(place, row).await?;
-            self.inner().shop.fail.pass("rack-given-up");
+            self.write_index(move |index| index.request_scrub(group, true)).await?;
+            self.save_disk(place, row).await?;
+            self.inner().ctx.fail.pass("rack-given-up");
             self.inner().driver.give_up(place)?;
-            let which = move |row: &BlobRow| !row.indices_in(place).is_empty();
-            progress.expect(self.bytes_of(group, which)?);
-            let (report, is_over) = self.repair(group, Kind::Rebuild, which, progress).await?;
+            let is_selected = move |row: &BlobRow| !row.indices_in(place).is_empty();
+            progress.expect(self.bytes_of(group, is_selected)?);
+            let (report, is_over) =
+                self.repair(group, Kind::Rebuild, is_selected, progress).await?;
             if is_over && report.problems.is_empty() {
-                self.in_index(move |index| index.ask_to_scrub(group, false)).await?;
+                self.write_index(move |index| index.request_scrub(group, false)).await?;
             } else {
                 // The rest is retried by a verification that needs no request.
                 self.inner().driver.verified(group, None)?;
@@ -129,36 +132,36 @@ impl RackStore {
     /// # Errors
     /// [`StacksError::WrongDisk`] for such a disk, when there is no such place, or it is stopping.
     pub async fn replace(&self, place: PlaceId) -> Result<Report> {
-        self.replace_telling(place, &RepairProgress::default()).await
+        self.replace_with_progress(place, &RepairProgress::default()).await
     }
 
     /// Like [`Self::replace`], reporting progress.
     ///
     /// # Errors
     /// As for [`Self::replace`].
-    pub fn replace_telling<'a>(
+    pub fn replace_with_progress<'a>(
         &'a self,
         place: PlaceId,
         progress: &'a RepairProgress,
     ) -> BoxFuture<'a, Result<Report>> {
         Box::pin(async move {
             let group = self.group_of(place)?;
-            self.in_index(move |index| index.forget_disk(place)).await?;
-            self.inner().shop.places.set_disk(place, None);
-            self.inner().shop.places.set_room(place, None);
+            self.write_index(move |index| index.forget_disk(place)).await?;
+            self.inner().ctx.places.set_disk(place, None);
+            self.inner().ctx.places.set_room(place, None);
             self.inner().driver.replaced(place)?;
             self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
-            if self.inner().shop.places.is_new(place) {
-                let told = self.not_taken().await?;
+            if self.inner().ctx.places.is_new(place) {
+                let reasons = self.untaken_reasons().await?;
                 return Err(StacksError::WrongDisk {
-                    what: format!("it is not replaced: {}", told.join("; ")),
+                    detail: format!("it is not replaced: {}", reasons.join("; ")),
                 });
             }
-            let which = move |row: &BlobRow| {
+            let is_selected = move |row: &BlobRow| {
                 !row.indices_in(place).is_empty() || row.places.contains(&None)
             };
-            progress.expect(self.bytes_of(group, which)?);
-            Ok(self.repair(group, Kind::Rebuild, which, progress).await?.0)
+            progress.expect(self.bytes_of(group, is_selected)?);
+            Ok(self.repair(group, Kind::Rebuild, is_selected, progress).await?.0)
         })
     }
 
@@ -172,9 +175,10 @@ impl RackStore {
             let mut all = Found::default();
             let mut is_over = true;
             for &group in &self.inner().groups.clone() {
-                let found = self.ask(group, Kind::Scrub, ByteCount::ZERO, move |inner, ready| {
-                    find(inner.shop(), ready)
-                });
+                let found =
+                    self.run_in_group(group, Kind::Scrub, ByteCount::ZERO, move |inner, ready| {
+                        find(inner.ctx(), ready)
+                    });
                 match found.await {
                     Ok(found) => {
                         all.blobs += found.blobs;
@@ -189,9 +193,9 @@ impl RackStore {
                     }
                 }
             }
-            if is_over && self.inner().shop.starts.is_index_older() {
-                self.in_index(Index::note_recovered).await?;
-                self.inner().shop.starts.recovered();
+            if is_over && self.inner().ctx.starts.is_index_older() {
+                self.write_index(Index::record_recovered).await?;
+                self.inner().ctx.starts.recovered();
                 tracing::info!("the index of the rack has again what its disks have");
             }
             Ok(all)
@@ -203,50 +207,54 @@ impl RackStore {
     /// # Errors
     /// When it is stopping.
     pub fn ledger(&self) -> BoxFuture<'_, Result<Vec<Wake>>> {
-        Box::pin(async move { self.inner().driver.wakes().await })
+        Box::pin(async move { self.inner().driver.spin_ups().await })
     }
 
     fn group_of(&self, place: PlaceId) -> Result<GroupId> {
-        let missing = || StacksError::Invalid { what: format!("the rack has no place {place}") };
-        self.inner().shop.places.group(place).ok_or_else(missing)
+        let missing = || StacksError::Invalid { detail: format!("the rack has no place {place}") };
+        self.inner().ctx.places.group(place).ok_or_else(missing)
     }
 
-    async fn keep(&self, place: PlaceId, row: DiskRow) -> Result<()> {
+    async fn save_disk(&self, place: PlaceId, row: DiskRow) -> Result<()> {
         let kept = row.clone();
-        self.in_index(move |index| index.set_disk(place, kept)).await?;
-        self.inner().shop.places.set_disk(place, Some(row));
+        self.write_index(move |index| index.set_disk(place, kept)).await?;
+        self.inner().ctx.places.set_disk(place, Some(row));
         Ok(())
     }
 
-    /// Returns the total bytes of the blobs of a group selected by `which`.
-    fn bytes_of(&self, group: GroupId, which: impl Fn(&BlobRow) -> bool) -> Result<ByteCount> {
+    /// Returns the total bytes of the blobs of a group selected by `is_selected`.
+    fn bytes_of(
+        &self,
+        group: GroupId,
+        is_selected: impl Fn(&BlobRow) -> bool,
+    ) -> Result<ByteCount> {
         let (mut bytes, mut after) = (ByteCount::ZERO, None);
         loop {
             let page = self.inner().index().blobs(group, after)?;
             let Some((last, _)) = page.last() else { return Ok(bytes) };
             after = Some(*last);
-            let wanted = page.iter().filter(|(_, row)| which(row));
+            let wanted = page.iter().filter(|(_, row)| is_selected(row));
             bytes = [bytes, wanted.map(|(_, row)| row.length).sum()].into_iter().sum();
         }
     }
 
     /// Writes to the index on a thread that may block.
-    async fn in_index<T: Send + 'static>(
+    async fn write_index<T: Send + 'static>(
         &self,
         write: impl FnOnce(&Index) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(self.inner());
         let written = tokio::task::spawn_blocking(move || write(inner.index()));
-        written.await.map_err(|error| StacksError::Internal { what: error.to_string() })?
+        written.await.map_err(|error| StacksError::Internal { detail: error.to_string() })?
     }
 
-    /// Repairs the blobs of a group selected by `which`, a few per operation. Returns whether it
-    /// got to the last.
+    /// Repairs the blobs of a group selected by `is_selected`, a few per operation. Returns whether
+    /// it got to the last.
     async fn repair(
         &self,
         group: GroupId,
         kind: Kind,
-        which: impl Fn(&BlobRow) -> bool,
+        is_selected: impl Fn(&BlobRow) -> bool,
         progress: &RepairProgress,
     ) -> Result<(Report, bool)> {
         let mut report = Report::default();
@@ -256,18 +264,18 @@ impl RackStore {
             let Some((last, _)) = page.last() else { return Ok((report, true)) };
             after = Some(*last);
             let wanted: Vec<(BlobId, BlobRow)> =
-                page.into_iter().filter(|(_, row)| which(row)).collect();
+                page.into_iter().filter(|(_, row)| is_selected(row)).collect();
             for some in wanted.chunks(REPAIR_BLOBS_MAX) {
                 let blobs: Vec<BlobId> = some.iter().map(|(blob, _)| *blob).collect();
                 let bytes: ByteCount = some.iter().map(|(_, row)| row.length).sum();
-                let mended = self.ask(group, kind, bytes, move |inner, ready| {
-                    let done = mend_all(inner, ready, &blobs);
-                    inner.sweep(ready);
+                let repaired = self.run_in_group(group, kind, bytes, move |inner, ready| {
+                    let done = repair_all(inner, ready, &blobs);
+                    inner.gc(ready);
                     done
                 });
-                match mended.await {
-                    Ok(mended) => {
-                        report = report.and(mended);
+                match repaired.await {
+                    Ok(repaired) => {
+                        report = report.merge(repaired);
                         progress.add(bytes);
                     }
                     Err(StacksError::Stopping) => return Err(StacksError::Stopping),
@@ -281,17 +289,17 @@ impl RackStore {
     }
 
     /// Runs an operation in a group and returns its result.
-    async fn ask<T: Send + 'static>(
+    async fn run_in_group<T: Send + 'static>(
         &self,
         group: GroupId,
         kind: Kind,
         bytes: ByteCount,
-        act: impl FnOnce(&super::Inner, &Group) -> Result<T> + Send + 'static,
+        operation: impl FnOnce(&super::Inner, &Group) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (send, done) = oneshot::channel();
         let inner = Arc::clone(self.inner());
         let work = move |ready: Result<&Group>| {
-            let _ = send.send(ready.and_then(|ready| act(&inner, ready)));
+            let _ = send.send(ready.and_then(|ready| operation(&inner, ready)));
         };
         let work = Box::new(work);
         let task = Task { group, kind, bytes, due: None, needs: None, work };
@@ -300,19 +308,19 @@ impl RackStore {
     }
 }
 
-fn mend_all(inner: &super::Inner, group: &Group, blobs: &[BlobId]) -> Result<Report> {
+fn repair_all(inner: &super::Inner, group: &Group, blobs: &[BlobId]) -> Result<Report> {
     let mut report = Report::default();
     for &blob in blobs {
         let row = inner.index().blob(group.id, blob)?;
-        match mend(inner.shop(), group, blob) {
+        match repair_blob(inner.ctx(), group, blob) {
             Ok(None) => {}
-            Ok(Some(mended)) => {
+            Ok(Some(repaired)) => {
                 report.blobs += 1;
                 report.bytes += row.map_or(0, |row| row.length.get());
-                report.lost += crate::format::bytes(mended.lost.len());
-                report.made += crate::format::bytes(mended.made.len());
-                if mended.still_lost() > 0 {
-                    let lost = crate::error::list(&mended.lost);
+                report.lost += crate::format::bytes(repaired.lost.len());
+                report.made += crate::format::bytes(repaired.rebuilt.len());
+                if repaired.still_lost() > 0 {
+                    let lost = crate::error::list(&repaired.lost);
                     report.problems.push(format!("blob {blob} stays below its redundancy: {lost}"));
                 }
             }

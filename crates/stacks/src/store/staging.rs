@@ -91,17 +91,17 @@ impl Source {
 
     /// Opens it for reading from the beginning; may be called repeatedly.
     pub(super) fn open(&self) -> Box<dyn Read + Send> {
-        Box::new(Reading { parts: self.0.clone().into_iter(), now: Box::new(io::empty()) })
+        Box::new(SourceReader { parts: self.0.clone().into_iter(), now: Box::new(io::empty()) })
     }
 }
 
 /// Reads a source part by part.
-struct Reading {
+struct SourceReader {
     parts: std::vec::IntoIter<Part>,
     now: Box<dyn Read + Send>,
 }
 
-impl Read for Reading {
+impl Read for SourceReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let count = self.now.read(buffer)?;

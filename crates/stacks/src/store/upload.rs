@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fulgurite_keyed::{put_result, told};
+use fulgurite_keyed::{put_result, to_object_store_error};
 use futures::FutureExt as _;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
@@ -48,7 +48,7 @@ impl MultipartUpload for Upload {
         let (inner, location) = (Arc::clone(&self.inner), self.location.clone());
         async move {
             let file = inner.stage(payload.into_iter().collect()).await;
-            let file = file.map_err(|error| told(&location, error))?;
+            let file = file.map_err(|error| to_object_store_error(&location, error))?;
             // If the upload was dropped, the file goes with it.
             let _ = send.send(file);
             Ok(())
@@ -61,8 +61,8 @@ impl MultipartUpload for Upload {
         let mut length = 0;
         for (number, part) in self.parts.iter_mut().enumerate() {
             let staged = part.staged.try_recv().map_err(|_| {
-                let what = format!("part {number} of the upload was not put");
-                told(&self.location, StacksError::Invalid { what })
+                let detail = format!("part {number} of the upload was not put");
+                to_object_store_error(&self.location, StacksError::Invalid { detail })
             })?;
             files.push(staged);
             length += part.length;
@@ -71,7 +71,7 @@ impl MultipartUpload for Upload {
         let (source, attributes) = (Source::staged(files), std::mem::take(&mut self.attributes));
         let key = self.location.as_ref();
         let put = self.inner.put(key, source, length, attributes, Mode::Overwrite);
-        put.await.map(put_result).map_err(|error| told(&self.location, error))
+        put.await.map(put_result).map_err(|error| to_object_store_error(&self.location, error))
     }
 
     async fn abort(&mut self) -> object_store::Result<()> {

@@ -42,7 +42,7 @@ impl Sink for File {
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let mut content = self.0.lock().unwrap();
         if content.room.is_some_and(|room| content.bytes.len() + bytes.len() > room) {
-            return Err(Fault::of(&std::io::ErrorKind::StorageFull.into()));
+            return Err(Fault::from_io_error(&std::io::ErrorKind::StorageFull.into()));
         }
         content.bytes.extend_from_slice(bytes);
         Ok(())
@@ -51,7 +51,7 @@ impl Sink for File {
     fn sync(&mut self) -> Result<(), Fault> {
         let mut content = self.0.lock().unwrap();
         if content.sync_fails {
-            return Err(Fault::of(&std::io::Error::other("the disk did not answer")));
+            return Err(Fault::from_io_error(&std::io::Error::other("the disk did not answer")));
         }
         content.synced = content.bytes.len();
         Ok(())

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_disks::PlaceId;
 use fulgurite_units::{BlobId, error_chain};
 
-use super::on_disk::{From, fault};
-use super::{Group, STACKS, Shop, disk_name};
+use super::on_disk::{Origin, fault};
+use super::{DiskContext, Group, STACKS, disk_name};
 use crate::format::{Coding, Trailer};
-use crate::index::{BlobRow, Object, Whole};
+use crate::index::{BlobRow, Object, PendingBlob};
 use crate::stack::{StackReader, parse_file_name};
 use crate::{Fault, Result};
 
@@ -34,7 +34,7 @@ pub struct Found {
 }
 
 /// What the stacks of one blob say about it.
-struct Heard {
+struct BlobClaims {
     coding: Coding,
     trailer: Trailer,
     entry: Vec<u8>,
@@ -44,7 +44,7 @@ struct Heard {
     spare: Vec<(u8, PlaceId)>,
 }
 
-impl Heard {
+impl BlobClaims {
     /// Prefers the stacks that a row names over their duplicates.
     fn prefer(&mut self, row: &BlobRow) {
         for (index, place) in &mut self.spare {
@@ -62,46 +62,46 @@ impl Heard {
 ///
 /// # Errors
 /// Those of the index. Failures of disks and stacks are in `problems`.
-pub fn find(shop: &Shop, group: &Group) -> Result<Found> {
+pub fn find(ctx: &DiskContext, group: &Group) -> Result<Found> {
     let mut found = Found::default();
-    let mut heard: BTreeMap<BlobId, Heard> = BTreeMap::new();
-    let is_older = shop.starts.is_index_older();
+    let mut claims: BTreeMap<BlobId, BlobClaims> = BTreeMap::new();
+    let is_older = ctx.starts.is_index_older();
     // Read before the disks: a blob put meanwhile reaches the disks before the index.
-    let known = if is_older { known(shop, group)? } else { BTreeMap::new() };
+    let known = if is_older { known(ctx, group)? } else { BTreeMap::new() };
     let mut named = BTreeSet::new();
     for &place in &group.usable {
-        for name in names(shop, place, &mut found.problems) {
+        for name in names(ctx, place, &mut found.problems) {
             let Some((blob, index)) = parse_file_name(&name) else { continue };
             if is_older {
                 named.insert(blob);
             }
-            let opened = shop.open(place, &name, From::Memory).and_then(StackReader::open);
-            if let Err(what) = hear(shop, &mut heard, (blob, index, place), opened) {
-                found.problems.push(format!("{name} on {}: {what}", disk_name(place)));
+            let opened = ctx.open(place, &name, Origin::Memory).and_then(StackReader::open);
+            if let Err(detail) = add_claim(ctx, &mut claims, (blob, index, place), opened) {
+                found.problems.push(format!("{name} on {}: {detail}", disk_name(place)));
             }
         }
     }
     if is_older {
-        correct(shop, group, &known, &mut heard)?;
+        correct(ctx, group, &known, &mut claims)?;
         // Only if every disk was searched, except those that were given up.
-        let is_looked_at = found.problems.is_empty() && group.asleep.is_empty();
-        if is_looked_at && shop.all_are_usable(group) {
+        let is_searched = found.problems.is_empty() && group.asleep.is_empty();
+        if is_searched && ctx.all_are_usable(group) {
             let gone = known.into_iter().filter(|(blob, _)| !named.contains(blob)).collect();
-            found.gone = shop.index.forget_gone(group.id, gone)?;
+            found.gone = ctx.index.forget_gone(group.id, gone)?;
         }
     }
-    for (blob, heard) in heard {
-        take_up(shop, group, blob, heard, &mut found)?;
+    for (blob, claims) in claims {
+        recover_blob(ctx, group, blob, claims, &mut found)?;
     }
     Ok(found)
 }
 
 /// Returns the blobs of a group in the index.
-fn known(shop: &Shop, group: &Group) -> Result<BTreeMap<BlobId, BlobRow>> {
+fn known(ctx: &DiskContext, group: &Group) -> Result<BTreeMap<BlobId, BlobRow>> {
     let mut known = BTreeMap::new();
     loop {
         let after = known.last_key_value().map(|(blob, _)| *blob);
-        let page = shop.index.blobs(group.id, after)?;
+        let page = ctx.index.blobs(group.id, after)?;
         if page.is_empty() {
             return Ok(known);
         }
@@ -111,30 +111,30 @@ fn known(shop: &Shop, group: &Group) -> Result<BTreeMap<BlobId, BlobRow>> {
 
 /// Corrects the rows of a group's blobs in an older copy of the index from what the disks say.
 fn correct(
-    shop: &Shop,
+    ctx: &DiskContext,
     group: &Group,
     known: &BTreeMap<BlobId, BlobRow>,
-    heard: &mut BTreeMap<BlobId, Heard>,
+    claims: &mut BTreeMap<BlobId, BlobClaims>,
 ) -> Result<()> {
     for (blob, row) in known {
-        let Some(heard) = heard.get_mut(blob) else { continue };
-        heard.prefer(row);
+        let Some(claims) = claims.get_mut(blob) else { continue };
+        claims.prefer(row);
         // A stack on a disk that was not searched may still be where it was.
         let is_left = |at: &u32| !group.usable.contains(&PlaceId::new(*at));
-        let places = (0..).zip(&row.places).map(|(index, at)| match heard.places.get(&index) {
+        let places = (0..).zip(&row.places).map(|(index, at)| match claims.places.get(&index) {
             Some(place) => Some(place.get()),
             None => at.filter(is_left),
         });
         let corrected = BlobRow { places: places.collect(), ..row.clone() };
-        if corrected.sequence == heard.trailer.sequence && corrected != *row {
-            shop.index.correct((group.id, *blob), row.clone(), corrected)?;
+        if corrected.sequence == claims.trailer.sequence && corrected != *row {
+            ctx.index.correct((group.id, *blob), row.clone(), corrected)?;
         }
     }
     Ok(())
 }
 
-fn names(shop: &Shop, place: PlaceId, problems: &mut Vec<String>) -> Vec<String> {
-    let listed = shop.guard.enter(place).and_then(|lease| lease.list(STACKS));
+fn names(ctx: &DiskContext, place: PlaceId, problems: &mut Vec<String>) -> Vec<String> {
+    let listed = ctx.guard.acquire(place).and_then(|lease| lease.list(STACKS));
     let entries = match listed {
         Ok(entries) => entries,
         Err(error) => {
@@ -152,50 +152,50 @@ fn names(shop: &Shop, place: PlaceId, problems: &mut Vec<String>) -> Vec<String>
     names
 }
 
-fn hear<R: crate::stack::ReadAt>(
-    shop: &Shop,
-    heard: &mut BTreeMap<BlobId, Heard>,
+fn add_claim<R: crate::stack::ReadAt>(
+    ctx: &DiskContext,
+    claims: &mut BTreeMap<BlobId, BlobClaims>,
     (blob, index, place): (BlobId, u8, PlaceId),
     opened: Result<StackReader<R>, Fault>,
 ) -> Result<(), Fault> {
-    let stranger = |what: String| Err(Fault::Stranger { what });
+    let stranger = |detail: String| Err(Fault::Stranger { detail });
     let stack = opened?;
     let header = stack.header();
-    if header.rack != shop.rack {
+    if header.rack != ctx.rack {
         return stranger(format!("a stack of rack {}", header.rack));
     }
     if (header.blob, header.index) != (blob, index) {
         return stranger(format!("stack {} of blob {}", header.index, header.blob));
     }
-    let heard = heard.entry(blob).or_insert_with(|| Heard {
+    let claims = claims.entry(blob).or_insert_with(|| BlobClaims {
         coding: header.coding,
         trailer: *stack.trailer(),
         entry: header.entry.clone(),
         places: BTreeMap::new(),
         spare: Vec::new(),
     });
-    let trailer = Trailer { index: heard.trailer.index, ..*stack.trailer() };
-    if heard.trailer != trailer || heard.coding != header.coding || heard.entry != header.entry {
+    let trailer = Trailer { index: claims.trailer.index, ..*stack.trailer() };
+    if claims.trailer != trailer || claims.coding != header.coding || claims.entry != header.entry {
         return stranger("a stack that says other things than the first of its blob".to_owned());
     }
-    if shop.starts.is_index_older() && heard.places.contains_key(&index) {
-        heard.spare.push((index, place));
+    if ctx.starts.is_index_older() && claims.places.contains_key(&index) {
+        claims.spare.push((index, place));
         return Ok(());
     }
-    if let Some(other) = heard.places.insert(index, place) {
+    if let Some(other) = claims.places.insert(index, place) {
         return stranger(format!("a second stack {index} of its blob, as on {}", disk_name(other)));
     }
     Ok(())
 }
 
-fn take_up(
-    shop: &Shop,
+fn recover_blob(
+    ctx: &DiskContext,
     group: &Group,
     blob: BlobId,
-    heard: Heard,
+    claims: BlobClaims,
     found: &mut Found,
 ) -> Result<()> {
-    let Heard { coding, trailer, entry, places, spare } = heard;
+    let BlobClaims { coding, trailer, entry, places, spare } = claims;
     let (have, need) = (places.len(), usize::from(coding.information()));
     if have < need {
         let name = group.name();
@@ -205,14 +205,14 @@ fn take_up(
     let object: Object = match serde_json::from_slice(&entry) {
         Ok(object) => object,
         Err(error) => {
-            let what = error_chain(&error);
-            found.problems.push(format!("blob {blob} of {}: its entry: {what}", group.name()));
+            let detail = error_chain(&error);
+            found.problems.push(format!("blob {blob} of {}: its entry: {detail}", group.name()));
             return Ok(());
         }
     };
-    if shop.index.blob(group.id, blob)?.is_some() {
+    if ctx.index.blob(group.id, blob)?.is_some() {
         found.known += 1;
-        return shop.index.spare(group.id, blob, spare);
+        return ctx.index.spare(group.id, blob, spare);
     }
     let at = |index: u8| places.get(&index).map(|place| place.get());
     let row = BlobRow {
@@ -222,11 +222,11 @@ fn take_up(
         information: coding.information(),
         places: (0..coding.stacks()).map(at).collect(),
     };
-    match shop.index.found(object, Whole { blob, group: group.id, row })? {
+    match ctx.index.found(object, PendingBlob { blob, group: group.id, row })? {
         true => {
             found.blobs += 1;
-            shop.index.spare(group.id, blob, spare)?;
-            shop.fail.pass("rack-found");
+            ctx.index.spare(group.id, blob, spare)?;
+            ctx.fail.pass("rack-found");
         }
         false => found.known += 1,
     }

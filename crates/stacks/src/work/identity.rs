@@ -72,22 +72,22 @@ pub(crate) fn read_identity(lease: &Lease) -> Result<Option<DiskIdentity>, Fault
 
 /// Rewrites whichever of the two files does not hold the identity. Returns whether one was
 /// rewritten.
-pub(super) fn mend_identity(lease: &Lease, identity: &DiskIdentity) -> Result<bool, Fault> {
-    let mut is_mended = false;
+pub(super) fn repair_identity(lease: &Lease, identity: &DiskIdentity) -> Result<bool, Fault> {
+    let mut is_repaired = false;
     for name in [DISK_FILE, DISK_FILE_COPY] {
         if read_one(lease, name).is_ok_and(|found| found.as_ref() == Some(identity)) {
             continue;
         }
         put_one(lease, identity, name)?;
-        is_mended = true;
+        is_repaired = true;
     }
-    Ok(is_mended)
+    Ok(is_repaired)
 }
 
 /// Writes one of the two files, replacing any file of that name.
 fn put_one(lease: &Lease, identity: &DiskIdentity, name: &str) -> Result<(), Fault> {
     let text = serde_json::to_vec_pretty(identity)
-        .map_err(|error| Fault::Damaged { what: error_chain(&error) })?;
+        .map_err(|error| Fault::Damaged { detail: error_chain(&error) })?;
     put_file(lease, &text, name)
 }
 
@@ -112,8 +112,8 @@ pub(super) fn read_file(lease: &Lease, name: &str) -> Result<Option<Vec<u8>>, Fa
     };
     let length = file.bytes().map_err(|error| fault(&error))?.get();
     if length > DISK_FILE_BYTES_MAX {
-        let what = format!("{name}: {length} bytes are too many");
-        return Err(Fault::Damaged { what });
+        let detail = format!("{name}: {length} bytes are too many");
+        return Err(Fault::Damaged { detail });
     }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0).map_err(|error| fault(&error))?;
@@ -122,7 +122,7 @@ pub(super) fn read_file(lease: &Lease, name: &str) -> Result<Option<Vec<u8>>, Fa
 
 fn read_one(lease: &Lease, name: &str) -> Result<Option<DiskIdentity>, Fault> {
     let Some(bytes) = read_file(lease, name)? else { return Ok(None) };
-    let damaged = |what: String| Fault::Damaged { what: format!("{name}: {what}") };
+    let damaged = |detail: String| Fault::Damaged { detail: format!("{name}: {detail}") };
     let found: DiskIdentity =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error_chain(&error)))?;
     match found.format == FORMAT {
@@ -136,7 +136,7 @@ fn read_one(lease: &Lease, name: &str) -> Result<Option<DiskIdentity>, Fault> {
 /// # Errors
 /// What it is instead.
 pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(), Fault> {
-    let stranger = |what: String| Err(Fault::Stranger { what });
+    let stranger = |detail: String| Err(Fault::Stranger { detail });
     // Another rack's disk has two files that say so. If one file is right, the other is damaged.
     if read_one(lease, DISK_FILE_COPY).is_ok_and(|copy| copy.as_ref() == Some(expected)) {
         return match read_one(lease, DISK_FILE) {
@@ -146,7 +146,7 @@ pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(
     }
     let Some(found) = read_identity(lease)? else {
         if !lease.exists("").map_err(|error| fault(&error))? {
-            return Err(Fault::OutOfReach { why: "its directory is not there".to_owned() });
+            return Err(Fault::OutOfReach { reason: "its directory is not there".to_owned() });
         }
         return stranger("a disk that says nothing of itself".to_owned());
     };
@@ -181,17 +181,17 @@ pub(crate) fn write_identity(
         Some(found) if found == *identity => {
             lease.create_folder(STACKS).map_err(io)?;
             lease.sync_folder("").map_err(io)?;
-            return mend_identity(lease, identity).map(|_| ());
+            return repair_identity(lease, identity).map(|_| ());
         }
         Some(found) => {
-            let what = format!("disk {} of rack {}", found.disk, found.rack);
-            return Err(Fault::Stranger { what });
+            let detail = format!("disk {} of rack {}", found.disk, found.rack);
+            return Err(Fault::Stranger { detail });
         }
         None => {}
     }
     if lease.exists(STACKS).map_err(io)? {
-        let what = format!("a disk with a folder {STACKS:?} that says nothing of itself");
-        return Err(Fault::Stranger { what });
+        let detail = format!("a disk with a folder {STACKS:?} that says nothing of itself");
+        return Err(Fault::Stranger { detail });
     }
     put_one(lease, identity, DISK_FILE)?;
     named();

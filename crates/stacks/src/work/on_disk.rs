@@ -9,7 +9,7 @@ use fulgurite_disks::{DiskFile, DisksError, Lease, PlaceId};
 use fulgurite_units::{ByteCount, ErrorKind, error_chain};
 
 use super::window::Window;
-use super::{STACKS, Shop};
+use super::{DiskContext, STACKS};
 use crate::Fault;
 use crate::limits::WRITE_BEHIND_BYTES;
 use crate::stack::{ReadAt, Sink};
@@ -55,30 +55,30 @@ impl Injected {
     }
 
     /// Makes the disk of a place work again.
-    pub fn mend(&self, place: PlaceId) {
+    pub fn repair(&self, place: PlaceId) {
         self.lock().remove(&place);
     }
 
     /// Makes the ledger of spin-ups fail from now on, or work again.
     pub fn fail_ledger(&self, is_failing: bool) {
-        if is_failing { self.fail(LEDGER, Failing::Sync) } else { self.mend(LEDGER) }
+        if is_failing { self.fail(LEDGER, Failing::Sync) } else { self.repair(LEDGER) }
     }
 
     /// Returns the fault injected into the ledger of spin-ups.
-    pub(crate) fn on_ledger(&self) -> Result<(), Fault> {
-        self.on(LEDGER, Failing::Sync)
+    pub(crate) fn check_ledger(&self) -> Result<(), Fault> {
+        self.check_fault(LEDGER, Failing::Sync)
     }
 
     /// Returns the fault of opening a file, if injected.
-    pub(super) fn on_open(&self, place: PlaceId) -> Result<(), Fault> {
+    pub(super) fn check_open(&self, place: PlaceId) -> Result<(), Fault> {
         let error = || io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
         match self.lock().get(&place) == Some(&Failing::Open) {
-            true => Err(Fault::of(&error())),
+            true => Err(Fault::from_io_error(&error())),
             false => Ok(()),
         }
     }
 
-    fn on_write(&self, place: PlaceId, bytes: u64) -> Result<(), Fault> {
+    fn check_write(&self, place: PlaceId, bytes: u64) -> Result<(), Fault> {
         let mut failing = self.lock();
         let failed = match failing.get_mut(&place) {
             Some(Failing::Full { after }) => {
@@ -87,12 +87,14 @@ impl Injected {
             Some(Failing::Write { after }) => spend(after, bytes).then_some(io::ErrorKind::Other),
             Some(Failing::Sync | Failing::Read | Failing::Name | Failing::Open) | None => None,
         };
-        failed.map_or(Ok(()), |kind| Err(Fault::of(&kind.into())))
+        failed.map_or(Ok(()), |kind| Err(Fault::from_io_error(&kind.into())))
     }
 
-    fn on(&self, place: PlaceId, wanted: Failing) -> Result<(), Fault> {
+    fn check_fault(&self, place: PlaceId, wanted: Failing) -> Result<(), Fault> {
         match self.lock().get(&place) == Some(&wanted) {
-            true => Err(Fault::of(&io::Error::other("the disk did not answer (injected)"))),
+            true => {
+                Err(Fault::from_io_error(&io::Error::other("the disk did not answer (injected)")))
+            }
             false => Ok(()),
         }
     }
@@ -108,18 +110,18 @@ fn spend(left: &mut u64, bytes: u64) -> bool {
 /// Maps an error of a disk to a fault.
 pub(crate) fn fault(error: &DisksError) -> Fault {
     if error.is_exhausted() {
-        return Fault::Exhausted { what: error_chain(error) };
+        return Fault::Exhausted { detail: error_chain(error) };
     }
     match (error.kind(), error.io_kind()) {
-        (ErrorKind::Unavailable, None) => Fault::OutOfReach { why: error.to_string() },
+        (ErrorKind::Unavailable, None) => Fault::OutOfReach { reason: error.to_string() },
         (_, Some(io::ErrorKind::NotFound)) => Fault::Missing,
-        _ => Fault::Io { what: error_chain(error) },
+        _ => Fault::Io { detail: error_chain(error) },
     }
 }
 
 /// A stack open for reading.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct StackSource {
     file: DiskFile,
     place: PlaceId,
     injected: Injected,
@@ -129,7 +131,7 @@ pub(crate) struct Reading {
 
 /// Where a stack is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum Origin {
     /// The page cache, or the disk.
     Memory,
     /// The disk alone, bypassing the page cache, to prove that the data is on it. Only where the
@@ -137,9 +139,9 @@ pub(crate) enum From {
     Disk,
 }
 
-impl ReadAt for Reading {
+impl ReadAt for StackSource {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Fault> {
-        self.injected.on(self.place, Failing::Read)?;
+        self.injected.check_fault(self.place, Failing::Read)?;
         if let Some(window) = &self.window {
             let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
             return window.read(&self.file, buffer, offset);
@@ -154,7 +156,7 @@ impl ReadAt for Reading {
     fn will_need(&self, offset: u64, bytes: u64) {
         if let Some(window) = &self.window {
             let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
-            return window.bring(&self.file, offset, bytes);
+            return window.prefetch(&self.file, offset, bytes);
         }
         // Only a hint; a failure of the disk shows up in the read itself.
         let _ = self.file.will_need(offset, bytes);
@@ -170,7 +172,7 @@ impl ReadAt for Reading {
 
 /// A stack being written to a disk.
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub(crate) struct StackSink {
     file: DiskFile,
     lease: Lease,
     place: PlaceId,
@@ -180,46 +182,51 @@ pub(crate) struct Writing {
     behind: u64,
 }
 
-impl Sink for Writing {
+impl Sink for StackSink {
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let count = crate::format::bytes(bytes.len());
-        self.injected.on_write(self.place, count)?;
+        self.injected.check_write(self.place, count)?;
         self.file.write_all_at(bytes, self.at).map_err(|error| fault(&error))?;
         self.at += count;
         self.behind += count;
         if self.behind >= WRITE_BEHIND_BYTES {
             self.behind = 0;
             // Starts writeback, so that the disk works while the next stripe is encoded.
-            self.file.forget().map_err(|error| fault(&error))?;
+            self.file.drop_cache().map_err(|error| fault(&error))?;
         }
         Ok(())
     }
 
     /// Syncs the file and its directory entry.
     fn sync(&mut self) -> Result<(), Fault> {
-        self.injected.on(self.place, Failing::Sync)?;
+        self.injected.check_fault(self.place, Failing::Sync)?;
         self.file.sync().map_err(|error| fault(&error))?;
         self.lease.sync_folder(STACKS).map_err(|error| fault(&error))?;
         // Drops it from the page cache, so that the read-back comes from the disk.
-        self.file.forget().map_err(|error| fault(&error))
+        self.file.drop_cache().map_err(|error| fault(&error))
     }
 }
 
-impl Shop {
+impl DiskContext {
     /// Opens a stack for reading.
-    pub(crate) fn open(&self, place: PlaceId, name: &str, from: From) -> Result<Reading, Fault> {
-        self.injected.on_open(place)?;
-        let file = self.guard.enter(place).and_then(|lease| match from {
-            From::Memory => lease.open(path(name)),
-            From::Disk => lease.open_direct(path(name)),
+    pub(crate) fn open(
+        &self,
+        place: PlaceId,
+        name: &str,
+        origin: Origin,
+    ) -> Result<StackSource, Fault> {
+        self.injected.check_open(place)?;
+        let file = self.guard.acquire(place).and_then(|lease| match origin {
+            Origin::Memory => lease.open(path(name)),
+            Origin::Disk => lease.open_direct(path(name)),
         });
         let file = file.map_err(|error| fault(&error))?;
         let window = file.is_direct().then(|| Mutex::new(Window::new()));
         if window.is_none() {
             // Only a hint; a failure of the disk shows up in the read itself.
-            let _ = file.read_in_order();
+            let _ = file.advise_sequential();
         }
-        Ok(Reading { file, place, injected: self.injected.clone(), window })
+        Ok(StackSource { file, place, injected: self.injected.clone(), window })
     }
 
     /// Creates a stack of `bytes`, where no file exists.
@@ -228,24 +235,24 @@ impl Shop {
         place: PlaceId,
         name: &str,
         bytes: ByteCount,
-    ) -> Result<Writing, Fault> {
-        self.injected.on_open(place)?;
-        let lease = self.guard.enter(place).map_err(|error| fault(&error))?;
+    ) -> Result<StackSink, Fault> {
+        self.injected.check_open(place)?;
+        let lease = self.guard.acquire(place).map_err(|error| fault(&error))?;
         let mut created = lease.create_new(path(name));
         if created.as_ref().is_err_and(|error| fault(error) == Fault::Missing) {
             // The folder was removed: its stacks are lost, but the disk is not.
-            made_again(&lease)?;
+            recreate_folder(&lease)?;
             created = lease.create_new(path(name));
         }
         let file = created.map_err(|error| fault(&error))?;
         file.reserve(bytes).map_err(|error| fault(&error))?;
-        Ok(Writing { file, lease, place, injected: self.injected.clone(), at: 0, behind: 0 })
+        Ok(StackSink { file, lease, place, injected: self.injected.clone(), at: 0, behind: 0 })
     }
 
     /// Renames a stack over the old one, and syncs the folder.
     pub(crate) fn put_in_place(&self, place: PlaceId, new: &str, name: &str) -> Result<(), Fault> {
-        self.injected.on(place, Failing::Name)?;
-        let put = self.guard.enter(place).and_then(|lease| {
+        self.injected.check_fault(place, Failing::Name)?;
+        let put = self.guard.acquire(place).and_then(|lease| {
             lease.replace(path(new), path(name))?;
             lease.sync_folder(STACKS)
         });
@@ -254,21 +261,21 @@ impl Shop {
 
     /// Syncs the folder of a disk's stacks, making renames and removals durable.
     pub(crate) fn sync_names(&self, place: PlaceId) -> Result<(), Fault> {
-        self.injected.on(place, Failing::Sync)?;
-        let synced = self.guard.enter(place).and_then(|lease| lease.sync_folder(STACKS));
+        self.injected.check_fault(place, Failing::Sync)?;
+        let synced = self.guard.acquire(place).and_then(|lease| lease.sync_folder(STACKS));
         synced.map_err(|error| fault(&error))
     }
 
     /// Removes a stack's file. Idempotent.
     pub(crate) fn remove(&self, place: PlaceId, name: &str) -> Result<(), Fault> {
-        self.injected.on(place, Failing::Name)?;
-        let removed = self.guard.enter(place).and_then(|lease| lease.remove(path(name)));
+        self.injected.check_fault(place, Failing::Name)?;
+        let removed = self.guard.acquire(place).and_then(|lease| lease.remove(path(name)));
         removed.map_err(|error| fault(&error))
     }
 }
 
 /// Recreates the folder of stacks.
-fn made_again(lease: &Lease) -> Result<(), Fault> {
+fn recreate_folder(lease: &Lease) -> Result<(), Fault> {
     let made = lease.create_folder(STACKS).and_then(|()| lease.sync_folder(""));
     made.map_err(|error| fault(&error))
 }

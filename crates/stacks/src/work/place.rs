@@ -3,7 +3,7 @@
 use fulgurite_disks::{PlaceId, Space};
 use fulgurite_units::ByteCount;
 
-use super::{Group, Shop};
+use super::{DiskContext, Group};
 use crate::format::Coding;
 use crate::index::RoomRow;
 use crate::{Result, StacksError};
@@ -18,17 +18,17 @@ pub struct Room {
 }
 
 /// Placement policy for stacks.
-pub trait Choose: Send + Sync + std::fmt::Debug {
+pub trait PlacementPolicy: Send + Sync + std::fmt::Debug {
     /// Chooses places for `count` stacks among `rooms`. The places in `taken` already have stacks
     /// of the blob. Returns fewer when there are not enough.
     fn choose(&self, rooms: &[Room], taken: &[PlaceId], count: usize) -> Vec<PlaceId>;
 }
 
-impl Shop {
+impl DiskContext {
     /// Returns the disks of a group that have space for a stack.
     pub(crate) fn rooms(&self, group: &Group, stack: ByteCount) -> Vec<Room> {
         let room = |&place: &PlaceId| {
-            let room = self.look_for_room(place).ok()?;
+            let room = self.query_space(place).ok()?;
             Some(Room { place, free: room.free })
         };
         let rooms = group.usable.iter().filter_map(room);
@@ -36,8 +36,8 @@ impl Shop {
     }
 
     /// Queries the space of an active disk, and remembers it for when the disk sleeps.
-    pub(crate) fn look_for_room(&self, place: PlaceId) -> fulgurite_disks::Result<RoomRow> {
-        let space = self.guard.enter(place)?.space()?;
+    pub(crate) fn query_space(&self, place: PlaceId) -> fulgurite_disks::Result<RoomRow> {
+        let space = self.guard.acquire(place)?.space()?;
         let Space { free, total, file_system } = space;
         let room = RoomRow { free, total, file_system, at_ms: self.clock.now().as_millis() };
         self.places.set_room(place, Some(room));
@@ -57,11 +57,11 @@ impl Shop {
         if chosen.len() == count {
             return Ok(chosen);
         }
-        let what = format!(
+        let detail = format!(
             "{} has {have} disks with room for a stack of {stack}, and a blob in {coding} stacks \
              needs {count}",
             group.name()
         );
-        Err(StacksError::Full { what })
+        Err(StacksError::Full { detail })
     }
 }

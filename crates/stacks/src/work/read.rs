@@ -7,9 +7,9 @@ use bytes::Bytes;
 use fulgurite_disks::PlaceId;
 use fulgurite_units::BlobId;
 
-use super::on_disk::{From, Reading};
-use super::{Group, Shop, disk_name};
-use crate::blob::{BlobReader, Expected, How, Located};
+use super::on_disk::{Origin, StackSource};
+use super::{DiskContext, Group, disk_name};
+use crate::blob::{BlobReader, Expected, Located, ReadMode};
 use crate::error::LostStack;
 use crate::format::Trailer;
 use crate::index::BlobRow;
@@ -23,15 +23,15 @@ use crate::{Fault, Result, StacksError};
 /// # Errors
 /// [`StacksError::TooFewStacks`] when too few can be used; bytes passed before that are correct.
 pub fn read(
-    shop: &Shop,
+    ctx: &DiskContext,
     group: &Group,
     blob: BlobId,
     row: &BlobRow,
     range: Range<u64>,
     take: &mut dyn FnMut(Bytes) -> ControlFlow<()>,
 ) -> Result<Vec<LostStack>> {
-    let mut reader = open(shop, group, blob, row, (From::Memory, shop.reads))?;
-    let whole = reader.stripes().whole_bytes();
+    let mut reader = open(ctx, group, blob, row, (Origin::Memory, ctx.reads))?;
+    let whole = reader.stripes().full_stripe_bytes();
     let end = range.end.min(row.length.get());
     let mut at = range.start;
     while at < end {
@@ -57,24 +57,24 @@ pub fn read(
 
 /// Opens as many of a blob's stacks as possible, where its row says.
 pub(super) fn open(
-    shop: &Shop,
+    ctx: &DiskContext,
     group: &Group,
     blob: BlobId,
     row: &BlobRow,
-    way: (From, How),
-) -> Result<BlobReader<Reading>> {
-    open_named(shop, group, blob, row, way, &|index| file_name(blob, index))
+    way: (Origin, ReadMode),
+) -> Result<BlobReader<StackSource>> {
+    open_named(ctx, group, blob, row, way, &|index| file_name(blob, index))
 }
 
 /// Like `open`, with other file names of the stacks.
 pub(super) fn open_named(
-    shop: &Shop,
+    ctx: &DiskContext,
     group: &Group,
     blob: BlobId,
     row: &BlobRow,
-    (from, how): (From, How),
+    (origin, mode): (Origin, ReadMode),
     name: &dyn Fn(u8) -> String,
-) -> Result<BlobReader<Reading>> {
+) -> Result<BlobReader<StackSource>> {
     let stacks = (0..).zip(&row.places).map(|(index, place)| {
         let Some(place) = place.map(PlaceId::new) else {
             return Located { disk: "no disk".to_owned(), source: Err(Fault::Missing) };
@@ -82,22 +82,22 @@ pub(super) fn open_named(
         let disk = disk_name(place);
         // A disk that is not the right one is never opened.
         let source = match group.usable.contains(&place) {
-            true => shop.open(place, &name(index), from),
+            true => ctx.open(place, &name(index), origin),
             false if group.asleep.contains(&place) => Err(Fault::Asleep),
             false => {
-                let why = group.troubles.get(&place).cloned();
-                Err(Fault::OutOfReach { why: why.unwrap_or_else(|| "not usable".to_owned()) })
+                let reason = group.failures.get(&place).cloned();
+                Err(Fault::OutOfReach { reason: reason.unwrap_or_else(|| "not usable".to_owned()) })
             }
         };
         Located { disk, source }
     });
-    let expected = Expected { rack: shop.rack, blob, coding: row.coding()? };
-    let reader = BlobReader::open(expected, &group.name(), how, stacks.collect())?;
+    let expected = Expected { rack: ctx.rack, blob, coding: row.coding()? };
+    let reader = BlobReader::open(expected, &group.name(), mode, stacks.collect())?;
     let Trailer { length, sequence, sum, .. } = *reader.trailer();
     if (length, sequence, sum) == (row.length, row.sequence, row.sum) {
         return Ok(reader);
     }
     // The stacks agree with each other but not with the index: this is another blob.
-    let what = format!("its stacks are of put {sequence}, and the index says {}", row.sequence);
-    Err(StacksError::Corrupt { blob, group: group.name(), what })
+    let detail = format!("its stacks are of put {sequence}, and the index says {}", row.sequence);
+    Err(StacksError::Corrupt { blob, group: group.name(), detail })
 }

@@ -3,7 +3,7 @@
 
 use fulgurite_units::BlobId;
 
-use super::{Group, Shop, mend, sweep};
+use super::{DiskContext, Group, gc, repair_blob};
 use crate::index::BlobRow;
 use crate::limits::REPAIR_BLOBS_MAX;
 use crate::scrub::Piece;
@@ -14,11 +14,11 @@ use crate::{Result, StacksError};
 /// # Errors
 /// Those of the index.
 pub(crate) fn piece_of(
-    shop: &Shop,
+    ctx: &DiskContext,
     group: fulgurite_disks::GroupId,
     after: Option<BlobId>,
 ) -> Result<Vec<(BlobId, BlobRow)>> {
-    shop.index.blobs_up_to(group, after, REPAIR_BLOBS_MAX)
+    ctx.index.blobs_up_to(group, after, REPAIR_BLOBS_MAX)
 }
 
 /// Verifies a piece. Damaged blobs are logged and counted; a later piece finds them again.
@@ -27,21 +27,21 @@ pub(crate) fn piece_of(
 /// Those of the index, and [`StacksError::Busy`] when the process is out of file handles or memory,
 /// as stacks would be left unverified.
 pub(crate) fn scrub(
-    shop: &Shop,
+    ctx: &DiskContext,
     group: &Group,
     after: Option<BlobId>,
     now_ms: u64,
 ) -> Result<Piece> {
-    let blobs = piece_of(shop, group.id, after)?;
+    let blobs = piece_of(ctx, group.id, after)?;
     let mut problems = 0;
     for (blob, _) in &blobs {
-        let problem = match mend(shop, group, *blob) {
-            Ok(Some(mended)) if mended.still_lost() > 0 => {
-                if mended.lost.iter().any(|lost| lost.fault.is_exhausted()) {
-                    let what = crate::error::list(&mended.lost);
-                    return Err(StacksError::Busy { what });
+        let problem = match repair_blob(ctx, group, *blob) {
+            Ok(Some(repaired)) if repaired.still_lost() > 0 => {
+                if repaired.lost.iter().any(|lost| lost.fault.is_exhausted()) {
+                    let detail = crate::error::list(&repaired.lost);
+                    return Err(StacksError::Busy { detail });
                 }
-                format!("it stays below its redundancy: {}", crate::error::list(&mended.lost))
+                format!("it stays below its redundancy: {}", crate::error::list(&repaired.lost))
             }
             Ok(_) => continue,
             Err(error @ (StacksError::Catalog(_) | StacksError::Index { .. })) => {
@@ -52,15 +52,15 @@ pub(crate) fn scrub(
         };
         problems += 1;
         tracing::error!(group = %group.id, %blob, "a verification found a blob damaged: {problem}");
-        shop.unmended.found(group.id, *blob, problem);
+        ctx.unmended.found(group.id, *blob, problem);
     }
-    if let Err(error) = sweep(shop, group) {
+    if let Err(error) = gc(ctx, group) {
         tracing::warn!(group = %group.id, "a sweep failed: {error}");
     }
     let last = blobs.last().map(|(blob, _)| *blob);
     let is_whole = blobs.len() < REPAIR_BLOBS_MAX;
-    shop.index.scrubbed(group.id, last.filter(|_| !is_whole), problems, now_ms)?;
-    shop.fail.pass("rack-scrubbed");
+    ctx.index.record_scrub(group.id, last.filter(|_| !is_whole), problems, now_ms)?;
+    ctx.fail.pass("rack-scrubbed");
     Ok(match last {
         Some(last) if !is_whole => Piece::UpTo(last),
         Some(_) | None => Piece::Whole,

@@ -12,7 +12,7 @@ use fulgurite_units::error_chain;
 use serde::{Deserialize, Serialize};
 
 use super::identity::{put_file, read_file};
-use super::{Arrival, Shop, disk_name};
+use super::{DiskContext, Identification, disk_name};
 use crate::index::Index;
 use crate::{Fault, Result};
 
@@ -43,7 +43,7 @@ pub struct Starts {
     /// Disks that recorded this start.
     counted: Mutex<BTreeSet<PlaceId>>,
     /// Places whose disk, or an earlier one there, was to record this start.
-    told: Mutex<BTreeSet<PlaceId>>,
+    notified: Mutex<BTreeSet<PlaceId>>,
 }
 
 impl Starts {
@@ -53,12 +53,12 @@ impl Starts {
     /// Those of the index. A ledger that cannot be written is logged, and counted the next time.
     pub fn begin(index: &Index, ledger: &mut LedgerFile) -> Result<Self> {
         let (known, of_ledger) = index.starts()?;
-        let said = ledger.ledger().start();
-        if said > known {
-            index.note_older(said)?;
-        } else if said < of_ledger {
+        let recorded = ledger.ledger().start();
+        if recorded > known {
+            index.record_older(recorded)?;
+        } else if recorded < of_ledger {
             tracing::warn!(
-                said,
+                recorded,
                 of_ledger,
                 "the ledger of wakes is an older copy, or was lost: wakes since then are missing \
                  in it and in budgets; bring the newer copy back while nobody serves the rack, or \
@@ -74,7 +74,7 @@ impl Starts {
             is_older: AtomicBool::new(index.is_older()?),
             disks: Mutex::new(index.disk_starts()?),
             counted: Mutex::default(),
-            told: Mutex::default(),
+            notified: Mutex::default(),
         })
     }
 
@@ -102,21 +102,21 @@ impl Starts {
 /// Those of the index.
 pub(crate) fn count(index: &Index, ledger: &mut LedgerFile) -> Result<u64> {
     let start = index.begin_start()?;
-    match ledger.note_start(start) {
-        Ok(()) => index.note_ledger(start)?,
+    match ledger.record_start(start) {
+        Ok(()) => index.record_ledger_start(start)?,
         Err(error) => tracing::warn!("a start is not counted: {}", error_chain(&error)),
     }
     Ok(start)
 }
 
 /// Compares the start that a disk knows of with the index, and records this start on the disk.
-pub(super) fn count_disk(shop: &Shop, place: PlaceId, lease: &Lease) -> Arrival {
-    let starts = &shop.starts;
+pub(super) fn count_disk(ctx: &DiskContext, place: PlaceId, lease: &Lease) -> Identification {
+    let starts = &ctx.starts;
     if lock(&starts.counted).contains(&place) {
-        return Arrival::Known;
+        return Identification::Known;
     }
-    let said = match read_start(lease) {
-        Ok(said) => said,
+    let recorded = match read_start(lease) {
+        Ok(recorded) => recorded,
         Err(fault) => {
             tracing::warn!(%place, "{}: which start it knows of: {fault}", disk_name(place));
             0
@@ -125,31 +125,33 @@ pub(super) fn count_disk(shop: &Shop, place: PlaceId, lease: &Lease) -> Arrival 
     let expected = lock(&starts.disks).get(&place).copied().unwrap_or(0);
     let number = starts.number.load(Ordering::SeqCst);
     // A disk that has this number before we wrote it got it from another run.
-    let is_told = !lock(&starts.told).insert(place);
-    if said > number || (said == number && !is_told) {
-        index_is_older(shop, place, said);
+    let is_notified = !lock(&starts.notified).insert(place);
+    if recorded > number || (recorded == number && !is_notified) {
+        index_is_older(ctx, place, recorded);
     }
     let number = starts.number.load(Ordering::SeqCst);
     let counted = put_start(lease, number).map_err(|fault| fault.to_string()).and_then(|()| {
         lock(&starts.counted).insert(place);
-        shop.index.note_disk(place, number).map_err(|error| error_chain(&error))
+        ctx.index.record_disk_start(place, number).map_err(|error| error_chain(&error))
     });
     match counted {
         Ok(()) => drop(lock(&starts.disks).insert(place, number)),
         // The next spin-up tries again.
-        Err(why) => tracing::warn!(%place, "{}: a start is not counted: {why}", disk_name(place)),
+        Err(reason) => {
+            tracing::warn!(%place, "{}: a start is not counted: {reason}", disk_name(place))
+        }
     }
-    if said < expected { Arrival::Older } else { Arrival::Known }
+    if recorded < expected { Identification::Older } else { Identification::Known }
 }
 
 /// Handles a disk that knows of a start the index has not seen.
-fn index_is_older(shop: &Shop, place: PlaceId, said: u64) {
-    let starts = &shop.starts;
+fn index_is_older(ctx: &DiskContext, place: PlaceId, recorded: u64) {
+    let starts = &ctx.starts;
     let is_known = starts.is_older.swap(true, Ordering::SeqCst);
     // Numbers continue behind that one.
-    let number = said.saturating_add(1);
+    let number = recorded.saturating_add(1);
     starts.number.fetch_max(number, Ordering::SeqCst);
-    if let Err(error) = shop.index.note_older(number) {
+    if let Err(error) = ctx.index.record_older(number) {
         tracing::warn!("an older copy of the index is not noted: {}", error_chain(&error));
     }
     if !is_known {
@@ -162,7 +164,7 @@ fn index_is_older(shop: &Shop, place: PlaceId, said: u64) {
 
 fn read_start(lease: &Lease) -> Result<u64, Fault> {
     let Some(bytes) = read_file(lease, START_FILE)? else { return Ok(0) };
-    let damaged = |what: String| Fault::Damaged { what: format!("{START_FILE}: {what}") };
+    let damaged = |detail: String| Fault::Damaged { detail: format!("{START_FILE}: {detail}") };
     let found: StartFile =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error_chain(&error)))?;
     if found.format != FORMAT {
@@ -173,8 +175,8 @@ fn read_start(lease: &Lease) -> Result<u64, Fault> {
 
 fn put_start(lease: &Lease, start: u64) -> Result<(), Fault> {
     let file = StartFile { format: FORMAT.to_owned(), start: StartCount::new(start) };
-    let text =
-        serde_json::to_vec(&file).map_err(|error| Fault::Damaged { what: error_chain(&error) })?;
+    let text = serde_json::to_vec(&file)
+        .map_err(|error| Fault::Damaged { detail: error_chain(&error) })?;
     put_file(lease, &text, START_FILE)
 }
 

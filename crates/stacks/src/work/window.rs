@@ -32,7 +32,7 @@ pub(super) struct Window {
 #[derive(Debug)]
 struct Pages {
     /// Buffer with slack, so that the data can begin at an aligned address.
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     /// Their offset in the file.
     start: u64,
     have: usize,
@@ -56,12 +56,12 @@ impl Window {
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + bytes(done);
-            if self.behind(at).is_empty() {
+            if self.bytes_from(at).is_empty() {
                 self.body.fill(file, at)?;
             }
-            let here = self.behind(at);
+            let here = self.bytes_from(at);
             if here.is_empty() {
-                return Err(Fault::of(&std::io::ErrorKind::UnexpectedEof.into()));
+                return Err(Fault::from_io_error(&std::io::ErrorKind::UnexpectedEof.into()));
             }
             let count = here.len().min(buffer.len() - done);
             buffer[done..][..count].copy_from_slice(&here[..count]);
@@ -72,32 +72,32 @@ impl Window {
 
     /// Whether it holds `count` bytes from `offset` on.
     pub(super) fn has(&self, offset: u64, count: u64) -> bool {
-        bytes(self.behind(offset).len()) >= count
+        bytes(self.bytes_from(offset).len()) >= count
     }
 
     /// Prefetches. A short span that is not at the beginning is the trailer and goes to the window
     /// of the end. Errors are left to the read that needs the bytes.
-    pub(super) fn bring(&mut self, file: &DiskFile, offset: u64, count: u64) {
+    pub(super) fn prefetch(&mut self, file: &DiskFile, offset: u64, count: u64) {
         let is_end = offset > 0 && count <= bytes(READ_BACK_END - DIRECT_ALIGN);
         let pages = if is_end { &mut self.end } else { &mut self.body };
         let _ = pages.fill(file, offset);
     }
 
     /// Returns the bytes it holds from `at` on.
-    fn behind(&self, at: u64) -> &[u8] {
-        let (body, end) = (self.body.behind(at), self.end.behind(at));
+    fn bytes_from(&self, at: u64) -> &[u8] {
+        let (body, end) = (self.body.bytes_from(at), self.end.bytes_from(at));
         if body.len() >= end.len() { body } else { end }
     }
 }
 
 impl Pages {
     fn new(count: usize) -> Self {
-        Self { room: vec![0; count + DIRECT_ALIGN], start: 0, have: 0 }
+        Self { buffer: vec![0; count + DIRECT_ALIGN], start: 0, have: 0 }
     }
 
-    fn behind(&self, at: u64) -> &[u8] {
+    fn bytes_from(&self, at: u64) -> &[u8] {
         let within = at.checked_sub(self.start).and_then(|within| usize::try_from(within).ok());
-        let here = &self.room[self.first()..][..self.have];
+        let here = &self.buffer[self.first()..][..self.have];
         within.and_then(|within| here.get(within..)).unwrap_or_default()
     }
 
@@ -106,14 +106,14 @@ impl Pages {
         let page = bytes(DIRECT_ALIGN);
         self.start = at / page * page;
         self.have = 0;
-        let (first, count) = (self.first(), self.room.len() - DIRECT_ALIGN);
-        let room = &mut self.room[first..][..count];
-        self.have = file.read_at(room, self.start).map_err(|error| fault(&error))?;
+        let (first, count) = (self.first(), self.buffer.len() - DIRECT_ALIGN);
+        let buffer = &mut self.buffer[first..][..count];
+        self.have = file.read_at(buffer, self.start).map_err(|error| fault(&error))?;
         Ok(())
     }
 
     /// Returns the aligned start within the buffer.
     fn first(&self) -> usize {
-        self.room.as_ptr().align_offset(DIRECT_ALIGN)
+        self.buffer.as_ptr().align_offset(DIRECT_ALIGN)
     }
 }

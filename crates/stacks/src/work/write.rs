@@ -15,12 +15,12 @@ use std::io::Read;
 use fulgurite_disks::PlaceId;
 use fulgurite_units::{BlobId, ByteCount};
 
-use super::on_disk::{From, Writing};
-use super::{Group, Shop, disk_name};
-use crate::blob::{BlobReader, BlobWriter, Expected, How, Located, Written, rebuild};
+use super::on_disk::{Origin, StackSink};
+use super::{DiskContext, Group, disk_name};
+use crate::blob::{BlobReader, BlobWriter, Expected, Located, ReadMode, Written, rebuild};
 use crate::error::LostStack;
 use crate::format::{Coding, Header, Stripes, bytes};
-use crate::index::{BlobRow, Mode, Object, Whole};
+use crate::index::{BlobRow, Mode, Object, PendingBlob};
 use crate::limits::WRITE_ATTEMPTS_MAX;
 use crate::stack::file_name;
 use crate::{Fault, Result, StacksError};
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Job {
 }
 
 /// Where the stacks of a blob being written are.
-struct Laid {
+struct BlobLayout {
     header: Header,
     sequence: u64,
     stack: ByteCount,
@@ -66,23 +66,23 @@ struct Laid {
 /// # Errors
 /// [`StacksError::Full`] when the group has no space for it, [`StacksError::TooFewStacks`] when too
 /// many disks failed, and those of the condition.
-pub fn write(shop: &Shop, group: &Group, job: Job) -> Result<u64> {
+pub fn write(ctx: &DiskContext, group: &Group, job: Job) -> Result<u64> {
     let entry = entry(&job.object)?;
-    let header = Header { rack: shop.rack, blob: job.blob, coding: job.coding, index: 0, entry };
+    let header = Header { rack: ctx.rack, blob: job.blob, coding: job.coding, index: 0, entry };
     let header_bytes = bytes(header.bytes());
     let stack = Stripes::new(job.coding, job.length).stack_bytes(header_bytes);
     let stack = ByteCount::new(stack);
-    let places = shop.places(group, job.coding, stack)?;
-    let sequence = shop.index.begin(group.id, job.blob, by_index(&places))?;
-    shop.fail.pass("rack-begun");
+    let places = ctx.places(group, job.coding, stack)?;
+    let sequence = ctx.index.begin(group.id, job.blob, by_index(&places))?;
+    ctx.fail.pass("rack-begun");
     let blob = job.blob;
     let tried = places.clone();
     let places = places.into_iter().map(Some).collect();
-    let laid = Laid { header, sequence, stack, places, tried, lost: Vec::new() };
-    let written = lay(shop, group, job, laid);
+    let layout = BlobLayout { header, sequence, stack, places, tried, lost: Vec::new() };
+    let written = write_stacks(ctx, group, job, layout);
     if let Err(error) = &written {
         // Begun but uncommitted stacks become unwanted; a refused commit has already recorded that.
-        if let Err(also) = shop.index.give_up(blob, sequence) {
+        if let Err(also) = ctx.index.abandon_intent(blob, sequence) {
             // The next start abandons it.
             tracing::warn!(%blob, "what was begun is not given up: {also}, after: {error}");
         }
@@ -93,7 +93,7 @@ pub fn write(shop: &Shop, group: &Group, job: Job) -> Result<u64> {
 /// Encodes the entry of a stack as in docs/formats/stack.md.
 pub(super) fn entry(object: &Object) -> Result<Vec<u8>> {
     serde_json::to_vec(object).map_err(|error| StacksError::Internal {
-        what: format!("the entry of {:?} does not encode: {error}", object.key),
+        detail: format!("the entry of {:?} does not encode: {error}", object.key),
     })
 }
 
@@ -101,54 +101,59 @@ fn by_index(places: &[PlaceId]) -> Vec<(u8, PlaceId)> {
     (0..).zip(places.iter().copied()).collect()
 }
 
-fn lay(shop: &Shop, group: &Group, mut job: Job, mut laid: Laid) -> Result<()> {
-    let sinks = (0..).zip(&laid.places).filter_map(|(index, place)| {
+fn write_stacks(
+    ctx: &DiskContext,
+    group: &Group,
+    mut job: Job,
+    mut layout: BlobLayout,
+) -> Result<()> {
+    let sinks = (0..).zip(&layout.places).filter_map(|(index, place)| {
         let place = (*place)?;
-        Some((disk_name(place), sink(shop, &laid, index, place)))
+        Some((disk_name(place), sink(ctx, &layout, index, place)))
     });
-    let writer = BlobWriter::begin(laid.header.clone(), &group.name(), sinks.collect())?;
-    let Written { length, sum, lost } = fill(shop, writer, &mut job, laid.sequence)?;
-    shop.fail.pass("rack-synced");
-    laid.lose(lost);
+    let writer = BlobWriter::begin(layout.header.clone(), &group.name(), sinks.collect())?;
+    let Written { length, sum, lost } = fill(ctx, writer, &mut job, layout.sequence)?;
+    ctx.fail.pass("rack-synced");
+    layout.lose(lost);
     for attempt in 0.. {
         // Only stacks that read back count as written.
-        let mut reader = open(shop, group, &laid)?;
+        let mut reader = open(ctx, group, &layout)?;
         let bad = check(&mut reader)?;
-        laid.lose(bad);
-        if laid.places.iter().all(Option::is_some) || attempt == WRITE_ATTEMPTS_MAX {
+        layout.lose(bad);
+        if layout.places.iter().all(Option::is_some) || attempt == WRITE_ATTEMPTS_MAX {
             break;
         }
-        let made = make_anew(shop, group, &mut laid, reader)?;
+        let made = rebuild_lost(ctx, group, &mut layout, reader)?;
         if !made {
             break;
         }
     }
-    shop.fail.pass("rack-read-back");
-    let have = laid.places.iter().flatten().count();
-    if have < laid.places.len() {
+    ctx.fail.pass("rack-read-back");
+    let have = layout.places.iter().flatten().count();
+    if have < layout.places.len() {
         // Nothing is acknowledged with reduced redundancy: another group may have disks for all of
         // it.
-        let (blob, name, need) = (job.blob, group.name(), laid.places.len());
-        return Err(StacksError::TooFewStacks { blob, group: name, have, need, lost: laid.lost });
+        let (blob, name, need) = (job.blob, group.name(), layout.places.len());
+        return Err(StacksError::TooFewStacks { blob, group: name, have, need, lost: layout.lost });
     }
-    let places = laid.places.iter().map(|place| place.map(PlaceId::get)).collect();
+    let places = layout.places.iter().map(|place| place.map(PlaceId::get)).collect();
     let information = job.coding.information();
-    let row = BlobRow { sequence: laid.sequence, length, sum, information, places };
-    let whole = Whole { blob: job.blob, group: group.id, row };
-    shop.index.commit(job.object, whole, job.mode)?;
-    shop.fail.pass("rack-committed");
+    let row = BlobRow { sequence: layout.sequence, length, sum, information, places };
+    let pending = PendingBlob { blob: job.blob, group: group.id, row };
+    ctx.index.commit(job.object, pending, job.mode)?;
+    ctx.fail.pass("rack-committed");
     Ok(())
 }
 
 /// Writes the bytes to the stacks.
 fn fill(
-    shop: &Shop,
-    mut writer: BlobWriter<Writing>,
+    ctx: &DiskContext,
+    mut writer: BlobWriter<StackSink>,
     job: &mut Job,
     sequence: u64,
 ) -> Result<Written> {
     let mut left = job.length.get();
-    let internal = |what: String| StacksError::Internal { what };
+    let internal = |detail: String| StacksError::Internal { detail };
     while left > 0 {
         let room = writer.room();
         let now = usize::try_from(left).unwrap_or(usize::MAX).min(room.len());
@@ -158,26 +163,40 @@ fn fill(
         writer.append(now)?;
         left -= bytes(now);
         if left <= job.length.get() / 2 {
-            shop.fail.pass("rack-half");
+            ctx.fail.pass("rack-half");
         }
     }
     writer.finish(sequence)
 }
 
-fn sink(shop: &Shop, laid: &Laid, index: u8, place: PlaceId) -> Result<Writing, Fault> {
-    shop.create(place, &file_name(laid.header.blob, index), laid.stack)
+fn sink(
+    ctx: &DiskContext,
+    layout: &BlobLayout,
+    index: u8,
+    place: PlaceId,
+) -> Result<StackSink, Fault> {
+    ctx.create(place, &file_name(layout.header.blob, index), layout.stack)
 }
 
-fn open(shop: &Shop, group: &Group, laid: &Laid) -> Result<BlobReader<super::on_disk::Reading>> {
-    let Header { rack, blob, coding, .. } = laid.header;
-    let stacks = (0..).zip(&laid.places).map(|(index, place)| match place {
+fn open(
+    ctx: &DiskContext,
+    group: &Group,
+    layout: &BlobLayout,
+) -> Result<BlobReader<super::on_disk::StackSource>> {
+    let Header { rack, blob, coding, .. } = layout.header;
+    let stacks = (0..).zip(&layout.places).map(|(index, place)| match place {
         Some(place) => {
-            let source = shop.open(*place, &file_name(blob, index), From::Disk);
+            let source = ctx.open(*place, &file_name(blob, index), Origin::Disk);
             Located { disk: disk_name(*place), source }
         }
         None => Located { disk: "no disk".to_owned(), source: Err(Fault::Missing) },
     });
-    BlobReader::open(Expected { rack, blob, coding }, &group.name(), How::All, stacks.collect())
+    BlobReader::open(
+        Expected { rack, blob, coding },
+        &group.name(),
+        ReadMode::All,
+        stacks.collect(),
+    )
 }
 
 /// Reads and verifies a whole blob. Returns its faulty stacks.
@@ -193,45 +212,45 @@ pub(super) fn check<R: crate::stack::ReadAt + Sync>(
 }
 
 /// Rebuilds lost stacks on disks that were not tried yet. Returns whether there was such a disk.
-fn make_anew(
-    shop: &Shop,
+fn rebuild_lost(
+    ctx: &DiskContext,
     group: &Group,
-    laid: &mut Laid,
-    mut reader: BlobReader<super::on_disk::Reading>,
+    layout: &mut BlobLayout,
+    mut reader: BlobReader<super::on_disk::StackSource>,
 ) -> Result<bool> {
     let lost: Vec<u8> = (0..)
-        .zip(&laid.places)
+        .zip(&layout.places)
         .filter(|(_, place)| place.is_none())
         .map(|(index, _)| index)
         .collect();
-    let taken: Vec<PlaceId> = laid.places.iter().copied().flatten().collect();
-    let mut rooms = shop.rooms(group, laid.stack);
-    rooms.retain(|room| !laid.tried.contains(&room.place));
-    let chosen = shop.choose.choose(&rooms, &taken, lost.len());
+    let taken: Vec<PlaceId> = layout.places.iter().copied().flatten().collect();
+    let mut rooms = ctx.rooms(group, layout.stack);
+    rooms.retain(|room| !layout.tried.contains(&room.place));
+    let chosen = ctx.choose.choose(&rooms, &taken, lost.len());
     if chosen.is_empty() {
         return Ok(false);
     }
     // Recorded before they are written, in the same intent: after a crash all are
     // garbage-collected.
     let stacks: Vec<(u8, PlaceId)> = lost.into_iter().zip(chosen).collect();
-    shop.index.begin_more(group.id, laid.header.blob, laid.sequence, stacks.clone())?;
+    ctx.index.extend_intent(group.id, layout.header.blob, layout.sequence, stacks.clone())?;
     let mut wanted = Vec::new();
     for &(index, place) in &stacks {
-        laid.tried.push(place);
-        match sink(shop, laid, index, place) {
+        layout.tried.push(place);
+        match sink(ctx, layout, index, place) {
             Ok(sink) => {
-                laid.places[usize::from(index)] = Some(place);
+                layout.places[usize::from(index)] = Some(place);
                 wanted.push((index, disk_name(place), sink));
             }
-            Err(fault) => laid.lost.push(LostStack { index, disk: disk_name(place), fault }),
+            Err(fault) => layout.lost.push(LostStack { index, disk: disk_name(place), fault }),
         }
     }
     let failed = rebuild(&mut reader, wanted)?;
-    laid.lose(failed);
+    layout.lose(failed);
     Ok(true)
 }
 
-impl Laid {
+impl BlobLayout {
     /// Marks stacks as lost.
     fn lose(&mut self, lost: Vec<LostStack>) {
         for lost in lost {

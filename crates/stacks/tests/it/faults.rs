@@ -91,7 +91,7 @@ async fn a_disk_that_is_full_or_fails_while_a_blob_is_written_costs_nothing() {
         let bytes = noise(3, LENGTH);
         rack.put(&key(), bytes.clone().into()).await.unwrap();
         assert!(read(&rack).await == bytes);
-        failed.iter().for_each(|&place| shelf.injected.mend(place));
+        failed.iter().for_each(|&place| shelf.injected.repair(place));
         let report = rack.verify().await.unwrap();
         let still = (report.blobs, report.problems);
         assert_eq!(still, (1, Vec::<String>::new()), "{failing:?}");
@@ -137,7 +137,7 @@ async fn names_and_status_wake_no_disk() {
     rack.delete(&key()).await.unwrap();
     let status = rack.status().await.unwrap();
     let disks = status.groups.iter().flat_map(|group| &group.disks);
-    assert!(disks.clone().all(|disk| !disk.power.turns()));
+    assert!(disks.clone().all(|disk| !disk.power.is_spinning()));
     assert!(disks.count() == shape().place_count());
     assert_eq!(rack.ledger().await.unwrap().len(), before);
 }
@@ -245,15 +245,15 @@ async fn disks_that_were_swapped_are_named_and_not_used() {
     let rack = shelf.open();
     assert!(read(&rack).await == bytes);
     let status = rack.status().await.unwrap();
-    let told: Vec<String> = status
+    let reported: Vec<String> = status
         .groups
         .iter()
         .flat_map(|group| &group.disks)
         .filter_map(|disk| disk.trouble.clone())
         .collect();
     let of = |place: PlaceId| format!("in its place is the disk of place {place}");
-    assert!(told.iter().any(|told| told.contains(&of(one))), "{told:?}");
-    assert!(told.iter().any(|told| told.contains(&of(other))), "{told:?}");
+    assert!(reported.iter().any(|reported| reported.contains(&of(one))), "{reported:?}");
+    assert!(reported.iter().any(|reported| reported.contains(&of(other))), "{reported:?}");
 }
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn a_group_that_is_full_leaves_its_blobs_to_the_next_and_a_full_rack_says_
     let error = rack.put(&other, noise(2, LENGTH).into()).await.unwrap_err().to_string();
     assert!(error.contains("rack is full: no group takes a blob of "), "{error}");
     assert!(read(&rack).await == bytes);
-    shape().places().for_each(|place| shelf.injected.mend(place));
+    shape().places().for_each(|place| shelf.injected.repair(place));
     rack.put(&other, noise(2, LENGTH).into()).await.unwrap();
 }
 
@@ -335,7 +335,7 @@ async fn disks_that_cannot_be_read_cost_nothing_while_enough_can() {
     shape().places().for_each(|place| shelf.injected.fail(place, Failing::Read));
     let error = rack.get(&key()).await.unwrap_err().to_string();
     assert!(error.contains("the disk did not answer (injected)"), "{error}");
-    shape().places().for_each(|place| shelf.injected.mend(place));
+    shape().places().for_each(|place| shelf.injected.repair(place));
     assert!(read(&rack).await == bytes);
 }
 

@@ -4,13 +4,13 @@
 
 mod conformance;
 mod faults;
-mod looked;
-mod older;
+mod older_copy;
+mod poll;
 mod random;
 mod remedies;
-mod replayed;
-mod scrubbed;
+mod replay;
+mod scrub;
 mod shelf;
+mod spin_up;
 mod steps;
-mod traced;
-mod waking;
+mod trace;

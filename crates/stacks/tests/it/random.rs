@@ -10,7 +10,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _};
 
 use crate::shelf::{Shelf, noise, shape};
-use crate::waking::needed;
+use crate::spin_up::needed;
 
 fn index(stream: &mut RandomStream, below: usize) -> usize {
     usize::try_from(stream.below(below as u64)).unwrap()

@@ -30,7 +30,7 @@ fn width() -> usize {
     usize::try_from(shape().code().width()).unwrap()
 }
 
-fn troubles(status: &Snapshot) -> Vec<String> {
+fn failures(status: &Snapshot) -> Vec<String> {
     let disks = status.groups.iter().flat_map(|group| &group.disks);
     disks.filter_map(|disk| disk.trouble.clone()).collect()
 }
@@ -42,10 +42,10 @@ async fn disks(rack: &RackStore, group: usize) -> Vec<PlaceId> {
 }
 
 /// Waits until the snapshot meets a condition.
-async fn until(rack: &RackStore, is: impl Fn(&Snapshot) -> bool) -> Snapshot {
+async fn until(rack: &RackStore, condition: impl Fn(&Snapshot) -> bool) -> Snapshot {
     loop {
         let status = rack.status().await.unwrap();
-        if is(&status) {
+        if condition(&status) {
             return status;
         }
         tokio::task::yield_now().await;
@@ -77,13 +77,13 @@ async fn without_its_ledger_no_disk_is_woken_and_it_goes_on_when_it_can() {
     end(rack);
     let rack = shelf.open();
     shelf.injected.fail_ledger(true);
-    let (also, noted) = (rack.clone(), rack.ledger().await.unwrap().len());
+    let (also, recorded) = (rack.clone(), rack.ledger().await.unwrap().len());
     let written = tokio::spawn(async move { put(&also, 1).await });
-    let status = until(&rack, |status| !troubles(status).is_empty()).await;
-    let told = troubles(&status);
+    let status = until(&rack, |status| !failures(status).is_empty()).await;
+    let reported = failures(&status);
     assert!(
-        told.iter().all(|told| told.starts_with("not woken, since its wake cannot")),
-        "{told:?}"
+        reported.iter().all(|reported| reported.starts_with("not woken, since its wake cannot")),
+        "{reported:?}"
     );
     shelf.clock.advance(Duration::from_secs(5));
     let is_down = |place| shelf.disks.observe(place).unwrap() == Observed::Standby;
@@ -92,8 +92,8 @@ async fn without_its_ledger_no_disk_is_woken_and_it_goes_on_when_it_can() {
     shelf.injected.fail_ledger(false);
     shelf.clock.advance(Duration::from_secs(5));
     written.await.unwrap();
-    assert_eq!(troubles(&rack.status().await.unwrap()), [] as [&str; 0]);
-    assert!(rack.ledger().await.unwrap().len() > noted);
+    assert_eq!(failures(&rack.status().await.unwrap()), [] as [&str; 0]);
+    assert!(rack.ledger().await.unwrap().len() > recorded);
     assert!(is_there(&rack, 1).await);
 }
 
@@ -128,7 +128,7 @@ async fn too_much_that_is_open_is_no_fault_of_the_disks() {
     let error = rack.put(&key(2), noise(2, LENGTH).into()).await.unwrap_err().to_string();
     assert!(error.contains("Too many open files"), "{error}");
     assert_eq!(rack.ledger().await.unwrap().len(), woken, "no other group is woken for it");
-    shape().places().for_each(|place| shelf.injected.mend(place));
+    shape().places().for_each(|place| shelf.injected.repair(place));
     assert!(is_there(&rack, 1).await);
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0));
@@ -146,15 +146,18 @@ async fn a_disk_that_could_not_be_looked_at_once_is_not_lost() {
     first.iter().for_each(|&place| shelf.injected.fail(place, Failing::Open));
     put(&rack, 1).await;
     assert!(shelf.stacks().iter().all(|(place, _)| !first.contains(place)), "another group has it");
-    let told = troubles(&rack.status().await.unwrap());
-    assert!(told.len() == first.len() && told[0].contains("Too many open files"), "{told:?}");
-    first.iter().for_each(|&place| shelf.injected.mend(place));
+    let reported = failures(&rack.status().await.unwrap());
+    assert!(
+        reported.len() == first.len() && reported[0].contains("Too many open files"),
+        "{reported:?}"
+    );
+    first.iter().for_each(|&place| shelf.injected.repair(place));
     // After their backoff they are tried again with their group.
     shelf.clock.advance(Duration::from_secs(61));
     rack.verify().await.unwrap();
     let woken = rack.recover().await.unwrap();
     assert_eq!(woken.problems, [] as [&str; 0]);
-    assert_eq!(troubles(&rack.status().await.unwrap()), [] as [&str; 0]);
+    assert_eq!(failures(&rack.status().await.unwrap()), [] as [&str; 0]);
 }
 
 #[tokio::test]
@@ -174,12 +177,12 @@ async fn the_right_disk_that_comes_back_is_noticed() {
     swap();
     let rack = shelf.open();
     assert!(is_there(&rack, 1).await);
-    assert_eq!(troubles(&rack.status().await.unwrap()).len(), 2);
+    assert_eq!(failures(&rack.status().await.unwrap()).len(), 2);
     shelf.clock.advance(Duration::from_secs(3601));
-    until(&rack, |status| troubles(status).len() == 2).await;
+    until(&rack, |status| failures(status).len() == 2).await;
     swap();
     shelf.clock.advance(Duration::from_secs(2 * 3601));
-    until(&rack, |status| troubles(status).is_empty()).await;
+    until(&rack, |status| failures(status).is_empty()).await;
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0));
 }
@@ -210,7 +213,7 @@ async fn a_disk_whose_file_is_damaged_is_known_by_its_copy_and_both_are_whole_ag
             damage(file, damaged);
             let rack = shelf.open();
             assert!(is_there(&rack, 1).await);
-            assert_eq!(troubles(&rack.status().await.unwrap()), [] as [&str; 0], "{damaged:?}");
+            assert_eq!(failures(&rack.status().await.unwrap()), [] as [&str; 0], "{damaged:?}");
             end(rack);
             assert!(files.iter().all(|file| std::fs::read(file).unwrap() == whole), "{damaged:?}");
         }
@@ -219,7 +222,7 @@ async fn a_disk_whose_file_is_damaged_is_known_by_its_copy_and_both_are_whole_ag
     files.iter().for_each(|file| damage(file, &damages[2]));
     let rack = shelf.open();
     assert!(is_there(&rack, 1).await);
-    assert_eq!(troubles(&rack.status().await.unwrap()).len(), 1);
+    assert_eq!(failures(&rack.status().await.unwrap()).len(), 1);
     assert!(files.iter().all(|file| std::fs::read(file).unwrap() == damages[2].clone().unwrap()));
     let report = rack.rebuild(place).await.unwrap();
     assert_eq!((report.made, report.problems.len()), (1, 0));
@@ -234,7 +237,7 @@ async fn nothing_is_acknowledged_below_its_redundancy() {
     shelf.injected.fail(first[1], Failing::Write { after: 50_000 });
     shelf.injected.fail(first[4], Failing::Full { after: 70_000 });
     put(&rack, 1).await;
-    first.iter().for_each(|&place| shelf.injected.mend(place));
+    first.iter().for_each(|&place| shelf.injected.repair(place));
     let report = rack.verify().await.unwrap();
     assert_eq!((report.blobs, report.lost, report.problems.len()), (1, 0, 0));
     // The first group's begun stacks were garbage-collected at once; the blob is complete in
@@ -255,7 +258,7 @@ async fn a_group_that_had_no_room_is_asked_again_before_a_put_is_refused() {
     }
     put(&rack, 1).await;
     for place in disks(&rack, 0).await {
-        shelf.injected.mend(place);
+        shelf.injected.repair(place);
     }
     for group in 1..groups {
         for place in disks(&rack, group).await {
@@ -316,7 +319,7 @@ async fn what_was_deleted_is_swept_from_disks_that_are_there_and_later_from_the_
     assert!((1..=2).contains(&left), "only those on the disk that is away: {left}");
     shelf.disks.inject(away, Fault::Repaired).unwrap();
     shelf.clock.advance(Duration::from_secs(7 * 3600));
-    until(&rack, |status| troubles(status).is_empty()).await;
+    until(&rack, |status| failures(status).is_empty()).await;
     rack.verify().await.unwrap();
     assert_eq!(shelf.stacks().len(), width());
 }
@@ -340,8 +343,8 @@ async fn an_index_that_was_lost_is_made_anew_though_a_disk_is_dead_and_somebody_
     let found = rack.recover().await.unwrap();
     assert_eq!((found.blobs, found.problems), (1, Vec::<String>::new()));
     assert!(is_there(&rack, 1).await);
-    let told = troubles(&rack.status().await.unwrap());
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = failures(&rack.status().await.unwrap());
+    assert_eq!(reported.len(), 1, "{reported:?}");
     // The read or this verification rebuilt the stack on the dead disk.
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost - report.made, report.problems.len()), (0, 0));
@@ -426,7 +429,7 @@ async fn second_and_third_failures_while_a_disk_is_rebuilt_cost_nothing_that_oth
     for number in 1..5 {
         assert!(is_there(&rack, number).await);
     }
-    places.iter().for_each(|&place| shelf.injected.mend(place));
+    places.iter().for_each(|&place| shelf.injected.repair(place));
     // Without another request, the rest is verified without delay.
     shelf.clock.advance(Duration::from_secs(3601));
     until(&rack, |status| status.groups[0].verified.is_some()).await;

@@ -95,7 +95,7 @@ async fn check(
     rack: &RackStore,
     (step, failing, count): (Step, Failing, usize),
 ) -> PlaceId {
-    let told = format!("{step:?} while {failing:?} on {count}");
+    let context = format!("{step:?} while {failing:?} on {count}");
     // An object that stays, so that each verification covers its group.
     put(rack, "kept", 4).await.unwrap();
     put(rack, "old", 1).await.unwrap();
@@ -116,7 +116,7 @@ async fn check(
         group.iter().take(count).for_each(|&at| shelf.injected.fail(at, failing));
     }
     let is_done = take(rack, step, place).await;
-    shape().places().for_each(|at| shelf.injected.mend(at));
+    shape().places().for_each(|at| shelf.injected.repair(at));
     // Lets all backoffs expire.
     shelf.clock.advance(Duration::from_secs(2 * 86_400));
 
@@ -133,7 +133,7 @@ async fn check(
         }
     }
     let last = reports.last().unwrap();
-    assert!(last.lost == 0 && last.problems.is_empty(), "{told}: {reports:?}");
+    assert!(last.lost == 0 && last.problems.is_empty(), "{context}: {reports:?}");
     let old = found(rack, "old", &[1, 3]).await.unwrap();
     let new = found(rack, "new", &[2]).await.unwrap();
     let expected = match (step, is_done) {
@@ -141,9 +141,9 @@ async fn check(
         (Step::Delete, true) => None,
         _ => Some(1),
     };
-    assert_eq!(old, expected, "{told}: {is_done}");
-    assert_eq!(new, (step == Step::Put && is_done).then_some(2), "{told}: {is_done}");
-    assert_eq!(found(rack, "kept", &[4]).await.unwrap(), Some(4), "{told}");
+    assert_eq!(old, expected, "{context}: {is_done}");
+    assert_eq!(new, (step == Step::Put && is_done).then_some(2), "{context}: {is_done}");
+    assert_eq!(found(rack, "kept", &[4]).await.unwrap(), Some(4), "{context}");
     for name in ["old", "new"] {
         rack.delete(&key(name)).await.unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Coded, EXIT_CODES_HELP, Exit};
+use super::{EXIT_CODES_HELP, Exit, ExitError};
 
 fn exit_of(error: &anyhow::Error) -> Exit {
     super::exit_of(error, |_| None)
@@ -15,8 +15,8 @@ fn the_first_cause_with_a_code_decides() {
     assert_eq!(exit_of(&io(io::ErrorKind::NotFound).context("outer")), Exit::NotFound);
     assert_eq!(exit_of(&io(io::ErrorKind::Other)), Exit::Failure);
     assert_eq!(exit_of(&anyhow::anyhow!("unknown")), Exit::Failure);
-    let coded = anyhow::Error::from(Coded::new(Exit::Archived, "inner")).context("outer");
-    assert_eq!(exit_of(&coded), Exit::Archived);
+    let exit_error = anyhow::Error::from(ExitError::new(Exit::Archived, "inner")).context("outer");
+    assert_eq!(exit_of(&exit_error), Exit::Archived);
 }
 
 #[test]

@@ -9,13 +9,13 @@ fn a_number_and_its_unit_stand_apart() {
     assert_eq!(rate(3 << 20, 2.0), "1.5 MiB/s");
     let shown: Vec<String> = [0.0, 0.84, 1.0, 119.94, 270.0, 10_260.0].map(seconds).into();
     assert_eq!(shown, ["0 ms", "840 ms", "1.0 s", "119.9 s", "4.5 min", "2.85 h"]);
-    assert_eq!(grouped(1_234_567), "1,234,567");
+    assert_eq!(group_digits(1_234_567), "1,234,567");
 }
 
 #[test]
 fn nouns_have_their_plurals() {
-    let shown = ["object", "copy", "body", "key", "entry"].map(|noun| counted(2, noun));
+    let shown = ["object", "copy", "body", "key", "entry"].map(|noun| pluralize(2, noun));
     assert_eq!(shown, ["2 objects", "2 copies", "2 bodies", "2 keys", "2 entries"]);
-    assert_eq!(counted(1, "key"), "1 key");
-    assert_eq!(counted(1_000, "body part"), "1,000 body parts");
+    assert_eq!(pluralize(1, "key"), "1 key");
+    assert_eq!(pluralize(1_000, "body part"), "1,000 body parts");
 }

@@ -28,8 +28,8 @@ fn a_wish_goes_before_everything() {
 
 #[test]
 fn painted_text_keeps_its_width() {
-    let painted = Painted { tone: Some(Tone::Good), text: "ok" };
-    assert_eq!(format!("[{painted:>4}]"), "[\u{1b}[32m  ok\u{1b}[0m]");
-    let plain = Painted { tone: None, text: "ok" };
+    let styled = StyledText { tone: Some(Tone::Good), text: "ok" };
+    assert_eq!(format!("[{styled:>4}]"), "[\u{1b}[32m  ok\u{1b}[0m]");
+    let plain = StyledText { tone: None, text: "ok" };
     assert_eq!(format!("[{plain:>4}]"), "[  ok]");
 }

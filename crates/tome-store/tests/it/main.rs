@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod conformance;
-mod lost;
+mod loss;
 mod random;
 mod shelf;
-mod watched;
+mod watch;

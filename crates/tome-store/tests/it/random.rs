@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_tome_store::{Promise, TomeStore};
+use fulgurite_tome_store::{PutGuarantee, TomeStore};
 use fulgurite_units::Seed;
 use futures::TryStreamExt as _;
 use object_store::path::Path;
@@ -27,7 +27,7 @@ async fn agree(store: &TomeStore, model: &BTreeMap<String, (u64, usize)>) {
 async fn a_set_is_a_map() {
     for seed in 1..=3 {
         let shelf = Shelf::new();
-        let mut store = shelf.store(Promise::Local);
+        let mut store = shelf.store(PutGuarantee::Local);
         let mut random = Seed::new(seed).stream();
         let mut model = BTreeMap::<String, (u64, usize)>::new();
         for step in 0..STEPS {
@@ -71,7 +71,7 @@ async fn a_set_is_a_map() {
                 _ => {
                     store.stop();
                     drop(store);
-                    store = shelf.open(Promise::Local);
+                    store = shelf.open(PutGuarantee::Local);
                 }
             }
             agree(&store, &model).await;

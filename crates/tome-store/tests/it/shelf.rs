@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use fulgurite_tome::TomeId;
-use fulgurite_tome_store::{Promise, TomeStore, bench_support};
-use fulgurite_tomes::{Injected, SetOptions, TomeSet};
+use fulgurite_tome_store::{PutGuarantee, TomeStore, bench_support};
+use fulgurite_tomes::{FaultInjector, SetOptions, TomeSet};
 use fulgurite_units::{Duration, ManualClock, Seed, UnixTime};
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ pub(crate) struct Shelf {
     pub(crate) folder: TempDir,
     clock: ManualClock,
     /// Injected faults.
-    pub(crate) injected: Injected,
+    pub(crate) faults: FaultInjector,
     stops: Arc<AtomicBool>,
     turns: Option<JoinHandle<()>>,
 }
@@ -38,7 +38,7 @@ impl Shelf {
             }
         });
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, clock, injected: Injected::default(), stops, turns: Some(turns) }
+        Self { folder, clock, faults: FaultInjector::default(), stops, turns: Some(turns) }
     }
 
     pub(crate) fn root(&self, tome: TomeId) -> PathBuf {
@@ -49,29 +49,29 @@ impl Shelf {
         self.folder.path().join("set")
     }
 
-    pub(crate) fn awake(&self, tome: TomeId) -> PathBuf {
+    pub(crate) fn metadata(&self, tome: TomeId) -> PathBuf {
         self.directory().join(format!("tome-{:04}", tome.get()))
     }
 
     fn options(&self) -> SetOptions {
         let options = bench_support::set_options(self.folder.path(), self.clock.clock()).unwrap();
-        SetOptions { injected: self.injected.clone(), ..options }
+        SetOptions { faults: self.faults.clone(), ..options }
     }
 
     /// Opens a store over a set, which is created if needed.
-    pub(crate) fn store(&self, promise: Promise) -> TomeStore {
+    pub(crate) fn store(&self, promise: PutGuarantee) -> TomeStore {
         let set = TomeSet::init(self.options()).unwrap();
-        self.over(set, promise)
+        self.open_store(set, promise)
     }
 
     /// Opens a store over an existing set.
-    pub(crate) fn open(&self, promise: Promise) -> TomeStore {
+    pub(crate) fn open(&self, promise: PutGuarantee) -> TomeStore {
         let set = TomeSet::open(self.options()).unwrap();
-        self.over(set, promise)
+        self.open_store(set, promise)
     }
 
-    fn over(&self, set: TomeSet, promise: Promise) -> TomeStore {
-        bench_support::over(set, self.folder.path(), self.clock.clock(), promise).unwrap()
+    fn open_store(&self, set: TomeSet, promise: PutGuarantee) -> TomeStore {
+        bench_support::open_store(set, self.folder.path(), self.clock.clock(), promise).unwrap()
     }
 }
 

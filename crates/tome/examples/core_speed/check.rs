@@ -5,9 +5,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use fulgurite_codes::Signature;
-use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::message::Message;
-use fulgurite_tome::word::Verdict;
+use fulgurite_tome::metadata::{Row, TomeMetadata};
+use fulgurite_tome::syndrome::Verdict;
 use fulgurite_tome::{
     Answer, Command, Event, GroupId, Member, Offset, RegionIndex, RequestId, Tome, TomeId, Version,
 };
@@ -38,8 +38,9 @@ pub(crate) fn print(blocks: u32, rounds: usize) {
         while damaged.len() < count {
             damaged.insert(damage(&mut all, blocks, &mut stream, &damaged));
         }
-        let started =
-            |awake: &Awake| Tome::new(Instant::ZERO, awake.clone(), Seed::new(3)).unwrap();
+        let started = |metadata: &TomeMetadata| {
+            Tome::new(Instant::ZERO, metadata.clone(), Seed::new(3)).unwrap()
+        };
         let mut tomes: Vec<Tome> = all.iter().map(started).collect();
         let mut runs: Vec<Checked> = (0..rounds).map(|_| check(&mut tomes, &damaged)).collect();
         runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -52,23 +53,23 @@ pub(crate) fn print(blocks: u32, rounds: usize) {
 }
 
 /// Returns all members of a group that was written once and is quiescent.
-fn agreeing(blocks: u32) -> Vec<Awake> {
+fn agreeing(blocks: u32) -> Vec<TomeMetadata> {
     let (split, layout) = (split(), layout(blocks));
     assert_eq!(layout.parts().regions, 1, "one group");
-    let mut all: Vec<Awake> = (0..split.total()).map(|own| empty(own, layout)).collect();
+    let mut all: Vec<TomeMetadata> = (0..split.total()).map(|own| empty(own, layout)).collect();
     let (data, parity) = all.split_at_mut(split.data() as usize);
     let mut stream = Seed::new(1).stream();
     for offset in 0..blocks {
         let mut sums = vec![Signature::ZERO; parity.len()];
-        for (i, awake) in data.iter_mut().enumerate() {
+        for (i, metadata) in data.iter_mut().enumerate() {
             let signature = any(&mut stream);
-            write(awake, 0, offset, signature);
+            write(metadata, 0, offset, signature);
             for (j, sum) in sums.iter_mut().enumerate() {
                 *sum ^= signature.scale8(split.coefficient(j, i));
             }
         }
-        for (awake, sum) in parity.iter_mut().zip(sums) {
-            write(awake, 0, offset, sum);
+        for (metadata, sum) in parity.iter_mut().zip(sums) {
+            write(metadata, 0, offset, sum);
         }
     }
     let floors = (0..split.data() as usize).map(Member::at).map(|member| Row::Floor {
@@ -77,14 +78,14 @@ fn agreeing(blocks: u32) -> Vec<Awake> {
         floor: Version::new(blocks + 1),
     });
     for floor in floors {
-        parity.iter_mut().for_each(|awake| awake.apply(&floor).unwrap());
+        parity.iter_mut().for_each(|metadata| metadata.apply(&floor).unwrap());
     }
     all
 }
 
 /// Makes one block of a random member disagree with the group and returns which.
 fn damage(
-    all: &mut [Awake],
+    all: &mut [TomeMetadata],
     blocks: u32,
     stream: &mut RandomStream,
     known: &BTreeSet<(u32, usize)>,
@@ -111,7 +112,7 @@ fn check(tomes: &mut [Tome], damaged: &BTreeSet<(u32, usize)>) -> Checked {
     loop {
         for command in out.drain() {
             match command {
-                Command::Tell { to, message } => {
+                Command::Send { to, message } => {
                     let encoded = postcard::to_allocvec(&message).unwrap();
                     bytes += encoded.len() as u64 + VERSION_BYTES;
                     messages += 1;
@@ -125,15 +126,15 @@ fn check(tomes: &mut [Tome], damaged: &BTreeSet<(u32, usize)>) -> Checked {
                 | Command::SpinUp { .. }
                 | Command::SpinDown
                 | Command::Read { .. }
-                | Command::Gather { .. }
+                | Command::ReadObject { .. }
                 | Command::Write { .. } => panic!("a check is answered and wakes nobody"),
-                Command::Keeper(_) | Command::Alarm(_) => {}
+                Command::TokenManager(_) | Command::Alarm(_) => {}
             }
         }
         let Some((sender, to, encoded)) = letters.pop_front() else { break };
         let message: Message = postcard::from_bytes(&encoded).unwrap();
         from = to;
-        let told = Event::Told { from: sender, message };
+        let told = Event::Received { from: sender, message };
         tomes[to.get() as usize].step(Instant::ZERO, told, &mut out);
     }
     let seconds = begin.elapsed().as_secs_f64();

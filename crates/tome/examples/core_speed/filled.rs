@@ -2,10 +2,11 @@
 //! and a physical block.
 
 use fulgurite_codes::Signature;
-use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::group::Group;
+use fulgurite_tome::metadata::{Row, TomeMetadata};
 use fulgurite_tome::{
-    GroupId, Layout, Offset, Parts, RegionId, RegionIndex, Split, Spot, TomeId, Version,
+    CodeParams, GroupId, Layout, Offset, Parts, PhysicalBlock, RegionId, RegionIndex, TomeId,
+    Version,
 };
 use fulgurite_units::{ByteCount, RandomStream};
 
@@ -18,7 +19,7 @@ const BLOCK: ByteCount = ByteCount::kib(128);
 const SPARES: u32 = 4096;
 
 /// The group code of the paper.
-pub(crate) fn split() -> Split {
+pub(crate) fn split() -> CodeParams {
     "13+3".parse().unwrap()
 }
 
@@ -32,28 +33,28 @@ pub(crate) fn layout(blocks: u32) -> Layout {
 }
 
 /// Returns the tome of member `own` with empty regions.
-pub(crate) fn empty(own: u32, layout: Layout) -> Awake {
-    let mut awake = Awake::new(TomeId::new(own), layout);
+pub(crate) fn empty(own: u32, layout: Layout) -> TomeMetadata {
+    let mut metadata = TomeMetadata::new(TomeId::new(own), layout);
     for region in (0..layout.parts().regions).map(RegionIndex::new) {
         let seats =
             (0..split().total()).map(|tome| RegionId { tome: TomeId::new(tome), index: region });
         let group = Group::new(GroupId::new(region.get()), split(), seats.collect()).unwrap();
-        awake.apply(&Row::Seat { region, group }).unwrap();
+        metadata.apply(&Row::Seat { region, group }).unwrap();
     }
-    awake
+    metadata
 }
 
 /// Gives block `offset` of a region its signature, as if it was written once.
-pub(crate) fn write(awake: &mut Awake, region: u32, offset: u32, change: Signature) {
-    let first = region * awake.layout().region_blocks();
+pub(crate) fn write(metadata: &mut TomeMetadata, region: u32, offset: u32, change: Signature) {
+    let first = region * metadata.layout().region_blocks();
     let row = Row::Block {
         region: RegionIndex::new(region),
         offset: Offset::new(offset),
-        spot: Spot::new(first + offset),
+        spot: PhysicalBlock::new(first + offset),
         version: Version::new(offset + 1),
         change,
     };
-    awake.apply(&row).unwrap();
+    metadata.apply(&row).unwrap();
 }
 
 /// Returns the signature of arbitrary bytes.

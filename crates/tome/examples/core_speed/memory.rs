@@ -10,17 +10,17 @@ use super::filled::{any, empty, layout, write};
 pub(crate) fn print(blocks: u32) {
     let layout = layout(blocks);
     let (before, begin) = (resident("VmRSS:"), std::time::Instant::now());
-    let mut awake = empty(0, layout);
+    let mut metadata = empty(0, layout);
     let mut stream = Seed::new(1).stream();
     for region in 0..layout.parts().regions {
         (0..layout.region_blocks())
-            .for_each(|offset| write(&mut awake, region, offset, any(&mut stream)));
+            .for_each(|offset| write(&mut metadata, region, offset, any(&mut stream)));
     }
     let (filled, filled_s) = (resident("VmRSS:"), begin.elapsed().as_secs_f64());
     let begin = std::time::Instant::now();
-    let tome = Tome::new(Instant::ZERO, awake, Seed::new(2)).unwrap();
+    let tome = Tome::new(Instant::ZERO, metadata, Seed::new(2)).unwrap();
     let (started, started_s) = (resident("VmRSS:"), begin.elapsed().as_secs_f64());
-    assert_eq!(tome.awake().layout().blocks(), u64::from(blocks), "it is still there");
+    assert_eq!(tome.metadata().layout().blocks(), u64::from(blocks), "it is still there");
     #[expect(clippy::cast_precision_loss, reason = "a figure of four digits")]
     let each = |bytes: u64| bytes.saturating_sub(before) as f64 / f64::from(blocks);
     println!(

@@ -3,7 +3,7 @@
 use fulgurite_units::{Duration, Instant};
 
 use super::single::{Desk, REGION, delta};
-use crate::limits::{FOLD_WAIT_MAX, IDLE};
+use crate::limits::{APPLY_DELAY_MAX, IDLE};
 use crate::{Event, RequestId, TomeId};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -25,11 +25,11 @@ fn ask(desk: &mut Desk, number: u64) {
 /// Sends a change of another member, which this one applies when its disk spins.
 fn send(desk: &mut Desk, version: u32) {
     let message = delta(0, version, vec![u8::try_from(version).unwrap(); 256]);
-    desk.tell(Event::Told { from: TomeId::new(0), message });
+    desk.tell(Event::Received { from: TomeId::new(0), message });
 }
 
 fn folded(desk: &Desk) -> usize {
-    let region = desk.awake.region(REGION).unwrap();
+    let region = desk.metadata.region(REGION).unwrap();
     region.stored().filter(|(_, _, stored)| stored.is_folded).count()
 }
 
@@ -40,13 +40,13 @@ fn spent(desk: &mut Desk, beyond: u32) {
     }
     let spending = desk.tome.spending().unwrap();
     assert_eq!((spending.left, spending.overdrawn), (0, u64::from(beyond)));
-    assert_eq!(spending.put_off, None, "nothing is");
+    assert_eq!(spending.deferred_for, None, "nothing is");
 }
 
 #[test]
 fn requests_pass_a_budget_that_is_used_up_and_folding_waits_for_a_bounded_time() {
     let mut desk = Desk::new(3);
-    desk.tome.keep_budget(PER_DAY, []);
+    desk.tome.limit_spin_ups(PER_DAY, []);
     assert_eq!(desk.tome.spending().unwrap().left, PER_DAY);
     spent(&mut desk, 2);
     send(&mut desk, 1);
@@ -56,26 +56,26 @@ fn requests_pass_a_budget_that_is_used_up_and_folding_waits_for_a_bounded_time()
         desk.pass(Duration::from_secs(60));
         let waited = desk.now.since(begun);
         if !desk.turning {
-            assert_eq!(desk.tome.spending().unwrap().put_off, Some(waited), "its age is told");
+            assert_eq!(desk.tome.spending().unwrap().deferred_for, Some(waited), "its age is told");
         }
-        assert!(waited <= FOLD_WAIT_MAX, "{waited:?}");
+        assert!(waited <= APPLY_DELAY_MAX, "{waited:?}");
     }
-    assert_eq!(desk.now.since(begun), FOLD_WAIT_MAX, "as long as may be, since a day had more");
+    assert_eq!(desk.now.since(begun), APPLY_DELAY_MAX, "as long as may be, since a day had more");
     assert_eq!(folded(&desk), 1);
     let spending = desk.tome.spending().unwrap();
-    assert_eq!((spending.put_off, spending.overdrawn), (None, 3));
+    assert_eq!((spending.deferred_for, spending.overdrawn), (None, 3));
 }
 
 #[test]
 fn what_is_put_off_is_done_with_what_comes_first_or_when_a_day_is_over() {
     let mut desk = Desk::new(3);
-    desk.tome.keep_budget(PER_DAY, []);
+    desk.tome.limit_spin_ups(PER_DAY, []);
     spent(&mut desk, 0);
     send(&mut desk, 1);
     assert_eq!((desk.turning, folded(&desk)), (false, 0));
     ask(&mut desk, 100);
     assert_eq!(folded(&desk), 1, "the disk turned anyway");
-    assert_eq!(desk.tome.spending().unwrap().put_off, None);
+    assert_eq!(desk.tome.spending().unwrap().deferred_for, None);
     // The spin-ups above are now more than a day old.
     desk.pass(Duration::from_secs(24 * 3600));
     assert_eq!(desk.tome.spending().unwrap().left, PER_DAY);
@@ -91,7 +91,7 @@ fn wakes_of_before_a_start_count_and_without_a_budget_nothing_waits() {
     sleep(&mut desk);
     let at = |hours: u64| Instant::from_nanos(desk.now.as_nanos() - HOUR.as_nanos() * hours);
     let before = [23, 20, 10, 1].map(at);
-    desk.tome.keep_budget(PER_DAY, before);
+    desk.tome.limit_spin_ups(PER_DAY, before);
     assert_eq!(desk.tome.spending().unwrap().left, 0);
     send(&mut desk, 1);
     assert!(!desk.turning);

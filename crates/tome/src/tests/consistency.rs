@@ -7,16 +7,16 @@ use proptest::prelude::*;
 use super::{block, split, xor};
 use crate::consistency::{Change, Descent, Finding, Folded, Nodes, Report, Side, Unconfirmed};
 use crate::segment::SegmentCode;
+use crate::syndrome::{Verdict, locate};
 use crate::tree::SignatureTree;
-use crate::word::{Verdict, judge};
-use crate::{Epoch, Layout, Member, Offset, Parts, Split, TomeError, Version};
+use crate::{CodeParams, Epoch, Layout, Member, Offset, Parts, TomeError, Version};
 
 const BYTES: usize = 256;
 
 /// A group whose members keep their blocks in memory, with trees of the signatures that they
 /// recorded.
 struct Set {
-    group: Split,
+    group: CodeParams,
     layout: Layout,
     blocks: Vec<Vec<Vec<u8>>>,
     trees: Vec<SignatureTree>,
@@ -26,7 +26,7 @@ struct Set {
 
 impl Set {
     /// Returns a group with random data and matching parity.
-    fn new(group: Split, segment: Split, segments: u32, seed: u64) -> Self {
+    fn new(group: CodeParams, segment: CodeParams, segments: u32, seed: u64) -> Self {
         let block = ByteCount::new(BYTES as u64);
         let layout =
             Layout::new(Parts { block, segment, segments, regions: 1, spares: 8 }).unwrap();
@@ -150,7 +150,7 @@ fn a_node_is_the_signature_of_all_bytes_below_it() {
 fn a_block_takes_24_bytes_awake() {
     let blocks = 100_000u32;
     let tree = SignatureTree::zeros(blocks, BYTES as u64).unwrap();
-    let others = blocks as usize * (size_of::<Version>() + size_of::<crate::Spot>());
+    let others = blocks as usize * (size_of::<Version>() + size_of::<crate::PhysicalBlock>());
     // Levels of odd numbers round up: a few nodes for a whole region.
     let bytes = tree.heap_bytes() + others;
     assert!(bytes <= blocks as usize * 24 + 17 * 8, "{bytes}");
@@ -205,7 +205,7 @@ fn a_stale_block_names_the_tome_that_has_it() {
     // Its own segment is consistent, so only the group can detect it.
     let signatures: Vec<Signature> =
         set.layout.segment_offsets(0).map(|offset| set.trees[11].block(offset)).collect();
-    assert_eq!(judge(set.layout.segment(), &signatures), Ok(Verdict::Consistent));
+    assert_eq!(locate(set.layout.segment(), &signatures), Ok(Verdict::Consistent));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn one_parity_says_that_something_is_wrong_and_the_segment_says_where() {
     let of = |member: usize| -> Vec<Signature> {
         set.layout.segment_offsets(0).map(|offset| set.trees[member].block(offset)).collect()
     };
-    let segments = (0..4).map(|member| judge(set.layout.segment(), &of(member)).unwrap());
+    let segments = (0..4).map(|member| locate(set.layout.segment(), &of(member)).unwrap());
     let consistent = Verdict::Consistent;
     let found: Vec<Verdict> = segments.collect();
     assert_eq!(found, [consistent, named(5), consistent, consistent], "of block 5, on tome 1");

@@ -5,12 +5,12 @@ use fulgurite_units::{Duration, Instant};
 
 use super::nature::Nature;
 use super::world::World;
-use crate::limits::{FULL_SCRUB, SCRUB_LATE};
+use crate::limits::{FULL_SCRUB, SCRUB_LAG_DIVISOR};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A pass may be late by a 24th of the disk.
 const READ_WITHIN: Duration =
-    Duration::from_nanos(FULL_SCRUB.as_nanos() + FULL_SCRUB.as_nanos() / SCRUB_LATE);
+    Duration::from_nanos(FULL_SCRUB.as_nanos() + FULL_SCRUB.as_nanos() / SCRUB_LAG_DIVISOR);
 /// Spin-ups of a disk for the scrub alone in a pass: one for each 24th of its blocks. With only 54
 /// blocks the step rounds to two, so that is every second block, and one more at the start of the
 /// period.
@@ -32,7 +32,7 @@ fn written() -> World {
 fn oldest(world: &World) -> (Instant, usize) {
     let mut all = Vec::new();
     for node in &world.nodes {
-        for spot in node.awake.regions().flat_map(|(_, region)| region.spots()) {
+        for spot in node.metadata.regions().flat_map(|(_, region)| region.physical_blocks()) {
             all.push(node.looked[&spot]);
         }
     }
@@ -53,21 +53,21 @@ fn years(world: &mut World, clients: impl Fn(&mut World, u64)) {
     }
     assert!(READ_WITHIN < Duration::from_secs(365 * 24 * 3600), "within a year");
     for (tome, node) in world.nodes.iter().enumerate() {
-        assert_eq!(node.awake.scrubbed().passes, 2, "tome {tome}");
+        assert_eq!(node.metadata.scrubbed().passes, 2, "tome {tome}");
     }
 }
 
 #[test]
 fn every_block_is_read_within_its_period_by_a_bounded_number_of_wakes_though_nobody_comes() {
     let mut world = written();
-    let before: Vec<usize> = world.nodes.iter().map(|node| node.wakes).collect();
+    let before: Vec<usize> = world.nodes.iter().map(|node| node.spin_ups).collect();
     years(&mut world, |_, _| {});
     for (tome, (node, before)) in world.nodes.iter().zip(before).enumerate() {
-        let wakes = node.wakes - before;
-        assert_eq!(node.own_wakes, wakes, "tome {tome}: nobody wanted anything");
+        let spin_ups = node.spin_ups - before;
+        assert_eq!(node.own_wakes, spin_ups, "tome {tome}: nobody wanted anything");
         let passes = 750.0 / (FULL_SCRUB.as_secs_f64() / DAY.as_secs_f64());
         let most = (WAKES_MAX as f64 * passes).ceil();
-        assert!((20.0..=most).contains(&(wakes as f64)), "tome {tome}: {wakes} of {most}");
+        assert!((20.0..=most).contains(&(spin_ups as f64)), "tome {tome}: {spin_ups} of {most}");
     }
 }
 

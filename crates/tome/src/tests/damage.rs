@@ -1,7 +1,7 @@
 //! Blocks that go bad in the simulated world.
 
 use super::world::World;
-use crate::Spot;
+use crate::PhysicalBlock;
 
 impl World {
     /// Damages as many blocks of one segment as its parity can rebuild, if none was bad. Only while
@@ -11,18 +11,18 @@ impl World {
         if self.nodes[tome].turning.is_some() {
             return;
         }
-        let regions: Vec<_> = self.nodes[tome].awake.regions().map(|(index, _)| index).collect();
+        let regions: Vec<_> = self.nodes[tome].metadata.regions().map(|(index, _)| index).collect();
         let index = regions[self.below(regions.len())];
         let segment = u32::try_from(self.below(3)).unwrap();
-        let region = self.nodes[tome].awake.region(index).unwrap();
-        let written: Vec<(Spot, fulgurite_codes::Signature)> = self
+        let region = self.nodes[tome].metadata.region(index).unwrap();
+        let written: Vec<(PhysicalBlock, fulgurite_codes::Signature)> = self
             .layout
             .segment_offsets(segment)
             .filter_map(|offset| Some((region.spot(offset)?, region.tree().block(offset))))
             .collect();
         let disk = &self.nodes[tome].disk;
-        let is_good = |(spot, noted): &(Spot, fulgurite_codes::Signature)| {
-            disk.get(spot).is_some_and(|bytes| fulgurite_codes::signature(bytes) == *noted)
+        let is_good = |(spot, recorded): &(PhysicalBlock, fulgurite_codes::Signature)| {
+            disk.get(spot).is_some_and(|bytes| fulgurite_codes::signature(bytes) == *recorded)
         };
         if written.is_empty() || !written.iter().all(is_good) {
             return;
@@ -42,7 +42,7 @@ impl World {
     pub(super) fn beyond_parity(&self) -> Vec<(usize, u32)> {
         let mut found = Vec::new();
         for (tome, node) in self.nodes.iter().enumerate() {
-            for (_, region) in node.awake.regions() {
+            for (_, region) in node.metadata.regions() {
                 for segment in 0..self.layout.parts().segments {
                     let offsets = self.layout.segment_offsets(segment);
                     let is_bad = |offset: &crate::Offset| {
@@ -64,15 +64,16 @@ impl World {
     pub(super) fn hurt(&mut self, tome: usize) -> bool {
         let node = &mut self.nodes[tome];
         let mut segments = Vec::new();
-        for (_, region) in node.awake.regions() {
+        for (_, region) in node.metadata.regions() {
             for segment in 0..self.layout.parts().segments {
                 let offsets = || self.layout.segment_offsets(segment);
                 let waits = |offset| {
                     region.pending().is_some_and(|l| l.iter().any(|(_, p)| p.offset == offset))
                 };
-                let spots: Vec<Spot> = offsets().filter_map(|o| region.spot(o)).collect();
-                if spots.len() > 3 && !offsets().any(waits) {
-                    segments.push(spots);
+                let physical_blocks: Vec<PhysicalBlock> =
+                    offsets().filter_map(|o| region.spot(o)).collect();
+                if physical_blocks.len() > 3 && !offsets().any(waits) {
+                    segments.push(physical_blocks);
                 }
             }
         }
@@ -82,8 +83,8 @@ impl World {
         let at = self.below(segments.len());
         let count = 3 + self.below(segments[at].len() - 2);
         let first = self.below(segments[at].len());
-        let spots = segments[at].iter().cycle().skip(first).take(count);
-        spots.for_each(|spot| {
+        let physical_blocks = segments[at].iter().cycle().skip(first).take(count);
+        physical_blocks.for_each(|spot| {
             self.nodes[tome].disk.remove(spot);
         });
         true
@@ -92,7 +93,7 @@ impl World {
     /// Whether everything can be read, and every delta be computed.
     pub(super) fn is_sound(&self) -> bool {
         let is_there = |node: &super::world::Node| {
-            let lists = node.awake.regions().filter_map(|(_, region)| region.pending());
+            let lists = node.metadata.regions().filter_map(|(_, region)| region.pending());
             let mut old = lists.flat_map(|list| list.iter()).filter_map(|(_, pending)| pending.old);
             old.all(|spot| node.disk.contains_key(&spot))
         };
@@ -101,17 +102,17 @@ impl World {
 
     /// Damages the old block of a change before every parity has applied it.
     pub(super) fn spoil_old(&mut self) {
-        let mut spots = Vec::new();
+        let mut physical_blocks = Vec::new();
         for (tome, node) in self.nodes.iter().enumerate() {
-            for (_, region) in node.awake.regions() {
+            for (_, region) in node.metadata.regions() {
                 let list = || region.pending().into_iter().flat_map(|list| list.iter());
                 let alone = |of| list().filter(|(_, pending)| pending.offset == of).count() == 1;
                 let old = list().filter(|(_, pending)| alone(pending.offset));
-                spots.extend(old.filter_map(|(_, pending)| Some((tome, pending.old?))));
+                physical_blocks.extend(old.filter_map(|(_, pending)| Some((tome, pending.old?))));
             }
         }
-        if !spots.is_empty() {
-            let (tome, spot) = spots[self.below(spots.len())];
+        if !physical_blocks.is_empty() {
+            let (tome, spot) = physical_blocks[self.below(physical_blocks.len())];
             self.counts.old_bad += u32::from(self.nodes[tome].disk.remove(&spot).is_some());
         }
     }
@@ -119,10 +120,10 @@ impl World {
     /// Damages this many blocks of every segment of every tome, if that many were written.
     pub(super) fn spoil_all(&mut self, blocks: usize) {
         for node in &mut self.nodes {
-            for (_, region) in node.awake.regions() {
+            for (_, region) in node.metadata.regions() {
                 for segment in 0..self.layout.parts().segments {
                     let offsets = self.layout.segment_offsets(segment);
-                    let written: Vec<Spot> =
+                    let written: Vec<PhysicalBlock> =
                         offsets.filter_map(|offset| region.spot(offset)).collect();
                     // Data and parity: every third block, from a starting place that varies.
                     let first = segment as usize;

@@ -8,16 +8,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{block, split, xor};
-use crate::applied::{Applied, Arrival};
+use crate::applied_changes::{AppliedChanges, Arrival};
+use crate::block_multiplier::BlockMultiplier;
 use crate::consistency::Change;
 use crate::group::{Group, Groups, Move};
 use crate::limits::PENDING_MAX;
 use crate::pending::{Parities, Pending, PendingList};
-use crate::rebuild::{Mending, Rebuild};
-use crate::scaled::Scaled;
+use crate::rebuild::{Rebuild, SourceLoss};
 use crate::segment::SegmentCode;
 use crate::{
-    GroupId, Member, Offset, RegionId, RegionIndex, Split, Spot, TomeError, TomeId, Version,
+    CodeParams, GroupId, Member, Offset, PhysicalBlock, RegionId, RegionIndex, TomeError, TomeId,
+    Version,
 };
 
 fn region(tome: u32, index: u32) -> RegionId {
@@ -67,7 +68,7 @@ fn what_two_claim_neither_gets() {
     groups.claim(of(1, first)).unwrap();
     let before = groups.clone();
     let again = groups.claim(of(1, [0, 1, 2, 3, 4].map(|tome| region(tome, 0))));
-    assert_eq!(again, Err(TomeError::TwoGroups { group: GroupId::new(1) }));
+    assert_eq!(again, Err(TomeError::DuplicateGroup { group: GroupId::new(1) }));
     let mixed = [region(5, 0), region(1, 0), region(2, 0), region(3, 0), region(4, 1)];
     let claimed = groups.claim(of(2, mixed)).unwrap_err();
     assert_eq!(claimed, TomeError::ClaimedTwice { region: region(4, 1) });
@@ -76,7 +77,7 @@ fn what_two_claim_neither_gets() {
     let foreign = groups.claim(of(2, foreign));
     assert_eq!(foreign, Err(TomeError::NoTome { tome: TomeId::new(6) }));
     let twice = groups.add_tome(TomeId::new(3), 9);
-    assert_eq!(twice, Err(TomeError::TwoTomes { tome: TomeId::new(3) }));
+    assert_eq!(twice, Err(TomeError::DuplicateTome { tome: TomeId::new(3) }));
     assert_eq!(groups, before, "nothing was changed by what was refused");
 }
 
@@ -87,10 +88,10 @@ fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
     assert_eq!((groups.free_regions(), groups.populate().len()), (0, 0));
     let gone = TomeId::new(2);
     let none = groups.retire(gone, &[]).unwrap();
-    assert_eq!((none.moves.len(), none.without_room.len()), (0, 4), "there is no room for any");
+    assert_eq!((none.moves.len(), none.unplaced.len()), (0, 4), "there is no room for any");
     groups.add_tome(TomeId::new(5), 3).unwrap();
     let some = groups.retire(gone, &[]).unwrap();
-    assert_eq!((some.moves.len(), some.without_room.len()), (3, 1), "as many as there is room for");
+    assert_eq!((some.moves.len(), some.unplaced.len()), (3, 1), "as many as there is room for");
     groups.add_tome(TomeId::new(6), 6).unwrap();
     let rest = groups.retire(gone, &some.moves).unwrap();
     assert_eq!((rest.moves.len(), rest.later), (1, 0), "what is planned is not planned anew");
@@ -105,7 +106,7 @@ fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
         assert_eq!(again, Err(TomeError::ClaimedTwice { region: planned.from }));
     }
     groups.remove(gone).unwrap();
-    assert!(groups.iter().all(|group| group.seats().iter().all(|seat| seat.tome != gone)));
+    assert!(groups.iter().all(|group| group.seats().iter().all(|slot| slot.tome != gone)));
     let own = Move { to: region(0, 0), from: moves[0].to, ..moves[0] };
     assert!(matches!(groups.moved(own), Err(TomeError::SameTome { .. })));
     assert_eq!(groups.free_regions(), 4);
@@ -115,11 +116,11 @@ fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
 fn every_tome_takes_its_turn_with_parity() {
     let mut groups = set("13+3", &[16; 16]);
     groups.populate();
-    let mut turns = BTreeMap::new();
+    let mut is_spinning = BTreeMap::new();
     for group in groups.iter() {
-        (0..3).for_each(|j| *turns.entry(group.parity_tome(j)).or_insert(0) += 1);
+        (0..3).for_each(|j| *is_spinning.entry(group.parity_tome(j)).or_insert(0) += 1);
     }
-    assert_eq!(turns.into_values().collect::<Vec<_>>(), [3; 16]);
+    assert_eq!(is_spinning.into_values().collect::<Vec<_>>(), [3; 16]);
 }
 
 fn change(offset: u32, version: u32) -> Change {
@@ -131,8 +132,8 @@ fn change(offset: u32, version: u32) -> Change {
 fn pending(offset: u32, old: Option<u32>, new: u32) -> Pending {
     Pending {
         offset: Offset::new(offset),
-        old: old.map(Spot::new),
-        new: Spot::new(new),
+        old: old.map(PhysicalBlock::new),
+        new: PhysicalBlock::new(new),
         change: change(offset, new).signature,
         missing: Parities::all(split("3+2")),
         is_sent: false,
@@ -148,17 +149,20 @@ fn two_changes_of_a_block_are_one_until_the_first_is_sent() {
     list.push(version(2), pending(7, Some(10), 11)).unwrap();
     assert_eq!((list.len(), list.get(version(1))), (1, None));
     let both = *list.get(version(2)).unwrap();
-    assert_eq!((both.old, both.new, both.since), (None, Spot::new(11), Instant::from_nanos(10)));
+    assert_eq!(
+        (both.old, both.new, both.since),
+        (None, PhysicalBlock::new(11), Instant::from_nanos(10))
+    );
     assert_eq!(both.change, pending(7, None, 10).change ^ pending(7, None, 11).change);
-    assert!(!list.needs(Spot::new(10)), "what was never sent is never computed again");
+    assert!(!list.needs(PhysicalBlock::new(10)), "what was never sent is never computed again");
     list.sent(version(2));
     list.push(version(3), pending(7, Some(11), 12)).unwrap();
     assert_eq!(list.len(), 2);
     assert_eq!(list.confirm(version(2), 0), None);
     assert_eq!(list.floor(version(3)), version(2), "one parity is not all");
     let done = list.confirm(version(2), 1).unwrap();
-    assert_eq!(done.new, Spot::new(11));
-    assert!(list.needs(Spot::new(11)), "the next change begins there");
+    assert_eq!(done.new, PhysicalBlock::new(11));
+    assert!(list.needs(PhysicalBlock::new(11)), "the next change begins there");
     assert_eq!(list.confirm(version(2), 1), None, "an answer that comes twice");
     let last = [0, 1].map(|parity| list.confirm(version(3), parity).is_some());
     assert_eq!(last, [false, true]);
@@ -180,25 +184,25 @@ fn more_changes_than_may_wait_are_refused() {
 
 #[test]
 fn a_delta_that_comes_twice_is_folded_once() {
-    let mut applied = Applied::default();
+    let mut applied = AppliedChanges::default();
     let (first, later) = (change(4, 1), change(4, 3));
-    assert_eq!(applied.judge(&first), Ok(Arrival::New));
-    applied.note(first);
-    assert_eq!(applied.judge(&first), Ok(Arrival::Known));
-    assert_eq!(applied.judge(&later), Ok(Arrival::New), "out of order");
-    applied.note(later);
+    assert_eq!(applied.classify(&first), Ok(Arrival::New));
+    applied.record(first);
+    assert_eq!(applied.classify(&first), Ok(Arrival::Known));
+    assert_eq!(applied.classify(&later), Ok(Arrival::New), "out of order");
+    applied.record(later);
     let other = Change { offset: Offset::new(5), ..first };
-    assert!(matches!(applied.judge(&other), Err(TomeError::OtherChange { .. })));
-    applied.raise(Version::new(3));
-    assert_eq!((applied.above(), applied.judge(&first)), (1, Ok(Arrival::Known)));
-    applied.raise(Version::new(2));
-    applied.note(first);
+    assert!(matches!(applied.classify(&other), Err(TomeError::ConflictingChange { .. })));
+    applied.raise_floor(Version::new(3));
+    assert_eq!((applied.above(), applied.classify(&first)), (1, Ok(Arrival::Known)));
+    applied.raise_floor(Version::new(2));
+    applied.record(first);
     assert_eq!(applied.folded().floor, Version::new(3), "a floor never goes down");
     assert_eq!(applied.folded().above, [later]);
 }
 
 /// Returns the blocks of all members at one offset.
-fn word(split: Split, seed: u64) -> Vec<Vec<u8>> {
+fn word(split: CodeParams, seed: u64) -> Vec<Vec<u8>> {
     let mut stream = Seed::new(seed).stream();
     let mut blocks: Vec<Vec<u8>> = (0..split.data()).map(|_| block(512, &mut stream)).collect();
     let parity = SegmentCode::new(split).unwrap().fill(&blocks).unwrap();
@@ -206,7 +210,7 @@ fn word(split: Split, seed: u64) -> Vec<Vec<u8>> {
     blocks
 }
 
-fn members(split: Split, without: &[u8]) -> BTreeSet<Member> {
+fn members(split: CodeParams, without: &[u8]) -> BTreeSet<Member> {
     let all = (0..split.total()).map(|member| Member::at(member as usize));
     all.filter(|member| !without.contains(&member.get())).collect()
 }
@@ -216,7 +220,7 @@ fn read(rebuild: &mut Rebuild, blocks: &[Vec<u8>], sum: &mut [u8]) -> Option<(Me
     if !step.reads {
         sum.fill(0);
     }
-    let scaled = Scaled::new(step.factor).unwrap();
+    let scaled = BlockMultiplier::new(step.factor).unwrap();
     scaled.add(&blocks[step.source.as_usize()], sum).unwrap();
     rebuild.folded(step.source);
     Some((step.source, step.reads))
@@ -251,7 +255,7 @@ fn a_place_is_written_by_each_source_and_read_by_all_but_the_first() {
     let mut wrong = roots(&blocks);
     wrong[4] ^= Signature([1; 8]);
     let misbuilt = rebuild.verify(&wrong).unwrap_err();
-    assert_eq!(misbuilt, TomeError::Misbuilt { group: GroupId::new(1) });
+    assert_eq!(misbuilt, TomeError::RebuildMismatch { group: GroupId::new(1) });
 }
 
 #[test]
@@ -276,10 +280,10 @@ fn a_source_that_is_lost_midway_has_those_before_it_spin_again_or_all() {
         assert_eq!(sum, blocks[2], "{gone:?}");
         (mending.unwrap(), spins)
     };
-    assert_eq!(lost(&[2, 3]), (Mending::None, 2), "it is in the sum");
-    assert_eq!(lost(&[2, 8]), (Mending::None, 2), "it was not to be");
-    assert_eq!(lost(&[2, 5]), (Mending::Again(4), 6));
-    assert_eq!(lost(&[2, 5, 3]), (Mending::Anew, 6));
+    assert_eq!(lost(&[2, 3]), (SourceLoss::None, 2), "it is in the sum");
+    assert_eq!(lost(&[2, 8]), (SourceLoss::None, 2), "it was not to be");
+    assert_eq!(lost(&[2, 5]), (SourceLoss::SpinAgain(4), 6));
+    assert_eq!(lost(&[2, 5, 3]), (SourceLoss::Restart, 6));
     let (mut rebuild, _) = begin();
     let few = rebuild.lost(&members(split, &[2, 5, 7, 8]));
     let few_left = TomeError::GroupLost { group: GroupId::new(1), have: 5, need: 6 };
@@ -295,16 +299,16 @@ proptest! {
         let made = groups.populate();
         prop_assert_eq!(made.len(), most(5, &regions));
         let mut seen = BTreeSet::new();
-        for seat in groups.iter().flat_map(Group::seats) {
-            prop_assert!(seen.insert(*seat), "{} has two groups", seat);
-            prop_assert!(seat.index.get() < regions[seat.tome.get() as usize]);
+        for slot in groups.iter().flat_map(Group::seats) {
+            prop_assert!(seen.insert(*slot), "{} has two groups", slot);
+            prop_assert!(slot.index.get() < regions[slot.tome.get() as usize]);
         }
     }
 
     #[test]
     fn a_factor_does_what_the_field_does(factor: u8, bytes in vec(any::<u8>(), 1..200)) {
         let mut sum = vec![0x35; bytes.len()];
-        Scaled::new(factor).unwrap().add(&bytes, &mut sum).unwrap();
+        BlockMultiplier::new(factor).unwrap().add(&bytes, &mut sum).unwrap();
         let product = bytes.iter().map(|b| fulgurite_codes::field::gf8::mul(factor, *b) ^ 0x35);
         prop_assert_eq!(sum, product.collect::<Vec<_>>());
     }
@@ -340,7 +344,7 @@ proptest! {
         let mut stream = Seed::new(seed).stream();
         let code = SegmentCode::new(split).unwrap();
         let (mut data, mut parity) = (vec![vec![0; 256]; 3], vec![vec![0; 256]; 2]);
-        let mut applied = vec![Applied::default(); 3];
+        let mut applied = vec![AppliedChanges::default(); 3];
         let deltas: Vec<(usize, Change, Vec<u8>)> = (0..12u32).map(|number| {
             let bytes = block(256, &mut stream);
             let offset = Offset::new(0);
@@ -354,9 +358,9 @@ proptest! {
         }
         for number in order.into_iter().chain(0..12) {
             let (member, change, bytes) = &deltas[number];
-            if applied[*member].judge(change).unwrap() == Arrival::New {
+            if applied[*member].classify(change).unwrap() == Arrival::New {
                 code.delta(*member, bytes, &mut parity).unwrap();
-                applied[*member].note(*change);
+                applied[*member].record(*change);
             }
         }
         prop_assert_eq!(parity, code.fill(&data).unwrap());

@@ -4,12 +4,12 @@ use fulgurite_units::{ByteCount, ErrorKind};
 use proptest::prelude::*;
 
 use super::split;
-use crate::layout::{overhead, paper_awake_bytes, user_bytes};
-use crate::{InSegment, Layout, Offset, Parts, Split, TomeError};
+use crate::layout::{overhead, paper_metadata_bytes, user_bytes};
+use crate::{CodeParams, InSegment, Layout, Offset, Parts, TomeError};
 
 const TB: ByteCount = ByteCount::new(1_000_000_000_000);
 
-fn parts(segment: Split) -> Parts {
+fn parts(segment: CodeParams) -> Parts {
     Parts { block: ByteCount::kib(128), segment, segments: 4, regions: 3, spares: 100 }
 }
 
@@ -26,12 +26,12 @@ fn two_levels_of_parity_cost_a_quarter() {
 #[test]
 fn the_paper_keeps_96_mib_awake_for_a_tib() {
     let disk = ByteCount::gib(1024);
-    assert_eq!(paper_awake_bytes(disk, ByteCount::kib(128)), ByteCount::mib(96));
+    assert_eq!(paper_metadata_bytes(disk, ByteCount::kib(128)), ByteCount::mib(96));
     // Ours also has the nodes of the tree and the physical blocks: twice that.
     let whole = Layout::new(Parts { segments: 1024, regions: 128, ..parts(split("62+2")) });
     let whole = whole.unwrap();
     assert_eq!(whole.blocks() * whole.block_bytes(), disk.get());
-    assert_eq!(whole.awake_bytes(), ByteCount::mib(192));
+    assert_eq!(whole.metadata_bytes(), ByteCount::mib(192));
 }
 
 #[test]
@@ -57,10 +57,13 @@ fn splits_are_read_as_they_are_written() {
         assert_eq!(split(text).to_string(), text);
     }
     for text in ["", "62", "62+", "+2", "62-2", "62+2+1"] {
-        assert_eq!(text.parse::<Split>(), Err(TomeError::Split { text: text.to_owned() }));
+        assert_eq!(
+            text.parse::<CodeParams>(),
+            Err(TomeError::CodeParams { text: text.to_owned() })
+        );
     }
     for text in ["0+1", "1+0", "250+6", "10+17"] {
-        assert!(matches!(text.parse::<Split>(), Err(TomeError::Range { .. })), "{text}");
+        assert!(matches!(text.parse::<CodeParams>(), Err(TomeError::Range { .. })), "{text}");
     }
     assert_eq!(split("47+3").of_group(), Ok(split("47+3")));
     assert!(split("48+3").of_group().is_err(), "a group has at most 50 members");

@@ -46,7 +46,7 @@ pub(super) struct Counts {
     pub(super) restarts: u32,
     pub(super) bad: u32,
     /// Segments that turned out to have more bad blocks than parity.
-    pub(super) broken: u32,
+    pub(super) lost_segments: u32,
     /// Requests to members for their blocks.
     pub(super) asked: u32,
     /// Old blocks that were damaged before their change was applied.

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use super::nature::{Known, Nature};
 use super::set::{lived, promises_hold};
 use super::world::World;
-use crate::awake::Row;
 use crate::consistency::Side;
 use crate::group::{Group, Move};
-use crate::limits::{BUILD_WAIT, IDLE, STOP_WITHIN};
+use crate::limits::{IDLE, SILENT_MEMBER_TIMEOUT, SPIN_DOWN_MARGIN};
+use crate::membership_state::MembershipState;
 use crate::message::Message;
-use crate::standing::Standing;
+use crate::metadata::Row;
 use crate::{Event, RegionId, RegionIndex, Tome, TomeId};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,10 +25,10 @@ fn planned(world: &World, group: &Group, member: usize) -> Move {
     let mut free = Vec::new();
     for (number, node) in (0..).zip(&world.nodes) {
         let indexes = (0..world.layout.parts().regions).map(RegionIndex::new);
-        let own = indexes.filter(|index| node.awake.region(*index).is_none());
+        let own = indexes.filter(|index| node.metadata.region(*index).is_none());
         free.extend(own.map(|index| RegionId { tome: TomeId::new(number), index }));
     }
-    let is_in = |to: &RegionId| group.seats().iter().any(|seat| seat.tome == to.tome);
+    let is_in = |to: &RegionId| group.seats().iter().any(|slot| slot.tome == to.tome);
     let to = *free.iter().find(|to| !is_in(to)).unwrap();
     let member_id = crate::Member::at(member);
     Move { group: group.id(), member: member_id, from: group.seats()[member], to }
@@ -48,8 +48,8 @@ fn filled(nature: Nature) -> (World, Group) {
 fn filled_with(nature: Nature, objects: usize) -> (World, Group) {
     let mut world = lived(nature, 7, 10);
     let group = world.groups.iter().next().unwrap().clone();
-    for seat in &group.seats()[..3] {
-        (0..objects).for_each(|_| world.put(at(*seat)));
+    for slot in &group.seats()[..3] {
+        (0..objects).for_each(|_| world.put(at(*slot)));
     }
     (0..4).for_each(|_| world.pass(HOUR));
     assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
@@ -64,7 +64,7 @@ fn begin(world: &mut World, group: &Group, member: usize) -> Move {
 }
 
 fn root(world: &World, id: RegionId) -> fulgurite_codes::Signature {
-    world.nodes[at(id)].awake.region(id.index).unwrap().tree().root()
+    world.nodes[at(id)].metadata.region(id.index).unwrap().tree().root()
 }
 
 /// Runs until a condition holds, in steps so short that a disk does one thing in each.
@@ -88,8 +88,8 @@ fn until<T>(world: &mut World, is: impl Fn(&World) -> Option<T>) -> T {
 /// Whether all members have the group as it is after a move, and are members.
 fn has_moved(world: &World, group: &Group, planned: &Move) -> bool {
     let after = group.after(planned).unwrap();
-    after.seats().iter().all(|seat| {
-        let region = world.nodes[at(*seat)].awake.region(seat.index).unwrap();
+    after.seats().iter().all(|slot| {
+        let region = world.nodes[at(*slot)].metadata.region(slot.index).unwrap();
         *region.group() == after && region.is_member()
     })
 }
@@ -120,9 +120,9 @@ fn a_region_is_made_anew_by_two_disks_at_a_time_each_place_read_once_less_than_w
         world.nodes[at(moved.from)].restart_at = Some(world.now);
         world.pass(HOUR);
         assert_eq!(world.counts.seats_lost, 1);
-        let left = world.nodes[at(moved.from)].awake.region(moved.from.index).unwrap();
-        assert_eq!(*left.standing(), Standing::Left);
-        let news = world.nodes[to].awake.region(moved.to.index).unwrap();
+        let left = world.nodes[at(moved.from)].metadata.region(moved.from.index).unwrap();
+        assert_eq!(*left.standing(), MembershipState::Left);
+        let news = world.nodes[to].metadata.region(moved.to.index).unwrap();
         assert_eq!(news.untold().count(), 0, "everybody knows");
     }
 }
@@ -158,7 +158,7 @@ fn rebuilt_within(tokens_known: bool) -> Duration {
 #[test]
 fn with_one_token_nobody_waits_for_the_source_before_to_put_its_disk_down() {
     let (paused, at_once) = (rebuilt_within(false), rebuilt_within(true));
-    let pauses = Duration::from_nanos(3 * (IDLE + STOP_WITHIN).as_nanos());
+    let pauses = Duration::from_nanos(3 * (IDLE + SPIN_DOWN_MARGIN).as_nanos());
     // After each of three sources it skipped the pause, except for the time that the source itself
     // took.
     let shorter = paused.as_nanos().saturating_sub(at_once.as_nanos());
@@ -170,7 +170,7 @@ fn a_checkpoint_and_a_seat_that_moved_come_back_as_they_were_written() {
     let (mut world, group) = filled(LARGE);
     let moved = begin(&mut world, &group, 1);
     let checkpoint = |world: &World| {
-        let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+        let region = world.nodes[at(moved.to)].metadata.region(moved.to.index).unwrap();
         region.building().filter(|building| building.segment > 0).cloned()
     };
     let building = until(&mut world, checkpoint);
@@ -189,16 +189,16 @@ fn a_tome_that_was_only_off_line_keeps_its_seat_and_gets_what_it_missed() {
         let moved = begin(&mut world, &group, member);
         world.pass(MINUTE);
         world.put(at(group.seats()[1]));
-        assert!(world.nodes[at(moved.to)].awake.region(moved.to.index).is_some());
-        let frozen = world.nodes[at(group.seats()[2])].awake.region_of(group.id()).unwrap().1;
+        assert!(world.nodes[at(moved.to)].metadata.region(moved.to.index).is_some());
+        let frozen = world.nodes[at(group.seats()[2])].metadata.region_of(group.id()).unwrap().1;
         assert_eq!(frozen.frozen(), Some(&moved), "the region is not written meanwhile");
         // It comes back before its member slot has moved.
         world.nodes[at(moved.from)].restart_at = Some(world.now);
         (0..4).for_each(|_| world.pass(HOUR));
         assert_eq!((world.counts.dropped, world.counts.rebuilt), (1, 0));
-        assert_eq!(world.nodes[at(moved.to)].awake.region(moved.to.index), None);
-        for seat in group.seats() {
-            let region = world.nodes[at(*seat)].awake.region(seat.index).unwrap();
+        assert_eq!(world.nodes[at(moved.to)].metadata.region(moved.to.index), None);
+        for slot in group.seats() {
+            let region = world.nodes[at(*slot)].metadata.region(slot.index).unwrap();
             assert!(region.is_member() && *region.group() == group);
         }
         world.put(at(group.seats()[1]));
@@ -213,7 +213,7 @@ fn a_source_that_fails_and_a_target_that_crashes_midway_do_not_end_it() {
         let (mut world, group) = filled(LARGE);
         let moved = begin(&mut world, &group, 1);
         let plan = |world: &World| {
-            let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+            let region = world.nodes[at(moved.to)].metadata.region(moved.to.index).unwrap();
             region.building().map(|b| (b.plan.clone(), b.segment))
         };
         // The first source is in the sum completely, or one segment of it.
@@ -240,7 +240,7 @@ fn changes_that_a_lost_parity_lacks_keep_no_data_from_being_made_anew() {
     let (parity, writer) = (group.seats()[4], group.seats()[0]);
     world.kill(at(parity));
     let pending = |world: &World| {
-        let region = world.nodes[at(writer)].awake.region(writer.index).unwrap();
+        let region = world.nodes[at(writer)].metadata.region(writer.index).unwrap();
         region.pending().map_or(0, |pending| pending.len())
     };
     for _ in 0..24 {
@@ -268,11 +268,11 @@ fn a_rebuild_waits_for_no_member_that_is_known_to_be_lost() {
         let tomes = [moved.from.tome, group.seats()[other].tome].into();
         world.step(at(moved.to), Event::Absent { tomes });
         until(&mut world, |world| {
-            let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+            let region = world.nodes[at(moved.to)].metadata.region(moved.to.index).unwrap();
             region.is_member().then_some(())
         });
         let took = world.now.since(begun);
-        assert!(took < BUILD_WAIT, "{took:?} beside lost member {other}");
+        assert!(took < SILENT_MEMBER_TIMEOUT, "{took:?} beside lost member {other}");
         assert_eq!(root(&world, moved.to), root(&world, moved.from));
         promises_hold(&world);
     }
@@ -284,7 +284,7 @@ fn a_region_that_was_made_anew_is_written_when_its_names_are_known() {
     let moved = begin(&mut world, &group, 1);
     (0..4).for_each(|_| world.pass(HOUR));
     let region = |world: &World| {
-        let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+        let region = world.nodes[at(moved.to)].metadata.region(moved.to.index).unwrap();
         (region.is_rebuilt(), region.latest())
     };
     let before = region(&world);
@@ -318,7 +318,8 @@ fn what_one_parity_had_of_a_lost_tome_the_others_have_before_it_is_made_anew() {
     world.nodes[away].cut_until = world.now + HOUR;
     (0..6).for_each(|_| world.put(lost));
     let folded = |world: &World, parity: usize| {
-        let region = world.nodes[at(group.seats()[parity])].awake.region_of(group.id()).unwrap().1;
+        let region =
+            world.nodes[at(group.seats()[parity])].metadata.region_of(group.id()).unwrap().1;
         let Side::Parity(all) = region.report().side else { panic!("it has parity") };
         all[0].above.len()
     };
@@ -368,11 +369,11 @@ proptest! {
         prop_assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
         if member < 3 {
             world.adopt(&moved);
-            let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+            let region = world.nodes[at(moved.to)].metadata.region(moved.to.index).unwrap();
             prop_assert!(!region.is_rebuilt(), "its names are known, and it is written again");
         }
-        for seat in group.after(&moved).unwrap().seats() {
-            let region = world.nodes[at(*seat)].awake.region(seat.index).unwrap();
+        for slot in group.after(&moved).unwrap().seats() {
+            let region = world.nodes[at(*slot)].metadata.region(slot.index).unwrap();
             prop_assert!(region.pending().is_none_or(|list| list.is_empty()), "all is protected");
         }
         world.read_all();

@@ -8,12 +8,12 @@ use proptest::sample::subsequence;
 
 use super::{block, split, xor};
 use crate::segment::SegmentCode;
-use crate::{Split, TomeError};
+use crate::{CodeParams, TomeError};
 
 const BYTES: usize = 512;
 
 /// Returns all blocks of a segment, and their signatures.
-fn filled(split: Split, seed: u64) -> (SegmentCode, Vec<Vec<u8>>, Vec<Signature>) {
+fn filled(split: CodeParams, seed: u64) -> (SegmentCode, Vec<Vec<u8>>, Vec<Signature>) {
     let mut stream = Seed::new(seed).stream();
     let code = SegmentCode::new(split).unwrap();
     let mut blocks: Vec<Vec<u8>> = (0..split.data()).map(|_| block(BYTES, &mut stream)).collect();
@@ -59,7 +59,7 @@ fn what_is_rebuilt_from_signatures_that_do_not_belong_together_is_not_given_back
     let mut blocks: Vec<Option<Vec<u8>>> = good.into_iter().map(Some).collect();
     signatures[2] ^= Signature([1; 8]);
     let unlike = code.rebuild(&mut blocks, &signatures).unwrap_err();
-    assert!(matches!(unlike, TomeError::Unlike { .. }), "{unlike}");
+    assert!(matches!(unlike, TomeError::SignatureMismatch { .. }), "{unlike}");
 }
 
 proptest! {

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use super::nature::{Known, Nature};
 use super::world::{CHECK, World};
-use crate::awake::Row;
 use crate::consistency::{Change, Finding};
 use crate::group::Group;
 use crate::limits::DELTA_WINDOW;
 use crate::message::{Message, Status};
-use crate::word::Verdict;
+use crate::metadata::Row;
+use crate::syndrome::Verdict;
 use crate::{Answer, Command, Event, Member, Offset, RegionId, Tome, TomeError, Version};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub(super) fn promises_hold(world: &World) -> u32 {
         if matches!(known, Known::Local | Known::Protected) {
             let node = &world.nodes[*tome];
             let mut read = |spot| node.disk.get(&spot).cloned();
-            let read = crate::alone::object(&node.awake, name, &mut read);
+            let read = crate::offline_read::object(&node.metadata, name, &mut read);
             assert_eq!(read.as_ref(), Ok(bytes), "{name} of tome {tome}");
         }
     }
@@ -65,7 +65,7 @@ fn a_quiet_set_protects_what_it_takes_and_sleeps() {
     assert!(all.clone().count() > 20 && all.clone().all(|known| *known == Known::Protected));
     for node in &world.nodes {
         let tome = node.tome.as_ref().unwrap();
-        assert!(!tome.turns(), "nothing is left to do");
+        assert!(!tome.is_spinning(), "nothing is left to do");
         assert_eq!(tome.unprotected().bytes.get(), 0);
     }
 }
@@ -77,12 +77,12 @@ fn what_is_put_one_after_the_other_wakes_the_parities_of_one_group() {
     world.pass(HOUR);
     assert_eq!((world.counts.local, world.counts.protected), (2, 2), "{:?}", world.counts);
     let tome = world.nodes[0].tome.as_ref().unwrap();
-    let blocks = tome.awake().objects().flat_map(|(_, object)| &object.blocks);
+    let blocks = tome.metadata().objects().flat_map(|(_, object)| &object.blocks);
     let regions: BTreeSet<_> = blocks.map(|(region, _)| *region).collect();
     // Its own disk and those of two parities, not of two for each of its regions.
     assert_eq!((regions.len(), world.counts.spins), (1, 3), "{regions:?} {:?}", world.counts);
-    let mut all: Vec<_> = tome.awake().regions().map(|(index, _)| index).collect();
-    all.retain(|index| tome.awake().region(*index).is_some_and(|of| of.pending().is_some()));
+    let mut all: Vec<_> = tome.metadata().regions().map(|(index, _)| index).collect();
+    all.retain(|index| tome.metadata().region(*index).is_some_and(|of| of.pending().is_some()));
     assert!(all.len() > 1, "it had others to choose: {all:?}");
 }
 
@@ -94,10 +94,10 @@ fn any_two_tomes_may_be_lost_and_not_three() {
     let protected = world.objects.iter().find(|(_, (_, known))| *known == Known::Protected);
     let ((tome, name), _) = protected.unwrap();
     let (tome, name) = (*tome, name.clone());
-    let object = world.nodes[tome].awake.object(&name).unwrap();
-    let region = world.nodes[tome].awake.region(object.blocks[0].0).unwrap();
-    let seats = region.group().seats().iter().map(|seat| seat.tome.get() as usize);
-    let others = seats.filter(|seat| *seat != tome).take(2);
+    let object = world.nodes[tome].metadata.object(&name).unwrap();
+    let region = world.nodes[tome].metadata.region(object.blocks[0].0).unwrap();
+    let seats = region.group().seats().iter().map(|slot| slot.tome.get() as usize);
+    let others = seats.filter(|slot| *slot != tome).take(2);
     let gone: BTreeSet<usize> = others.chain([tome]).collect();
     let lost = world.recover(tome, &name, &gone).unwrap_err();
     let group = region.group().id();
@@ -138,8 +138,9 @@ fn a_larger_set_turns_two_at_a_time() {
 fn the_same_seed_is_the_same_world() {
     let run = || {
         let world = lived(Nature::ROUGH, 6, 60);
-        let awake: Vec<_> = world.nodes.into_iter().map(|node| (node.awake, node.disk)).collect();
-        (world.counts, awake)
+        let metadata: Vec<_> =
+            world.nodes.into_iter().map(|node| (node.metadata, node.disk)).collect();
+        (world.counts, metadata)
     };
     let (first, again) = (run(), run());
     assert_eq!(first.0, again.0);
@@ -147,7 +148,7 @@ fn the_same_seed_is_the_same_world() {
 }
 
 fn is_in(group: &Group, tome: usize) -> bool {
-    group.seats().iter().any(|seat| seat.tome.get() as usize == tome)
+    group.seats().iter().any(|slot| slot.tome.get() as usize == tome)
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
     let mut world = lived(Nature::CALM, 3, 60);
     (0..2).for_each(|_| world.pass(HOUR));
     let written = |region: RegionId| {
-        let known = world.nodes[region.tome.get() as usize].awake.region(region.index)?;
+        let known = world.nodes[region.tome.get() as usize].metadata.region(region.index)?;
         (0..18).map(Offset::new).find(|offset| known.spot(*offset).is_some())
     };
     let first = |group: &Group| Some((group.clone(), written(group.seats()[1])?));
@@ -168,7 +169,7 @@ fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
     let agreed = Answer::Checked { findings: Vec::new(), exchanged: 5 };
     assert_eq!(world.checks, [agreed]);
     let tome = wrong.tome.get() as usize;
-    let region = world.nodes[tome].awake.region(wrong.index).unwrap();
+    let region = world.nodes[tome].metadata.region(wrong.index).unwrap();
     let row = Row::Block {
         region: wrong.index,
         offset,
@@ -244,9 +245,9 @@ fn said_to(
     let message = Message::Delta { group: group.id(), member, change, floor, bytes };
     let mut out = Outbox::new();
     let from = group.seats()[member.as_usize()].tome;
-    parity.step(Instant::ZERO, Event::Told { from, message }, &mut out);
+    parity.step(Instant::ZERO, Event::Received { from, message }, &mut out);
     let statuses = out.drain().filter_map(|command| {
-        let Command::Tell { message: Message::Status { status, .. }, .. } = command else {
+        let Command::Send { message: Message::Status { status, .. }, .. } = command else {
             return None;
         };
         Some(status)
@@ -259,8 +260,8 @@ fn later_changes_that_are_kept_do_not_keep_an_older_one_out() {
     let mut world = World::new(Nature::CALM, 5);
     let group = world.groups.iter().next().unwrap().clone();
     let data = group.split().data() as usize;
-    let seat = group.seats()[data].tome.get() as usize;
-    let parity = world.nodes[seat].tome.as_mut().unwrap();
+    let slot = group.seats()[data].tome.get() as usize;
+    let parity = world.nodes[slot].tome.as_mut().unwrap();
     let of = (&group, Member::at(0));
     let window = u32::try_from(DELTA_WINDOW).unwrap();
     let first = Version::new(1);

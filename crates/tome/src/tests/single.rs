@@ -6,19 +6,19 @@ use fulgurite_codes::{Signature, signature};
 use fulgurite_units::{ByteCount, Controller, Duration, ErrorKind, Instant, Outbox, Seed};
 
 use super::{block, gathered, split};
-use crate::alone::{Holding, recover};
-use crate::awake::{Awake, Row};
 use crate::consistency::{Change, Folded};
 use crate::group::Group;
 use crate::limits::{
-    ASK_AGAIN, IDLE, IDLE_WANTED, LEASE, PUT_BLOCKS_MAX, READS_AHEAD_MAX, RESEND, SCRUB_ASKERS_MAX,
-    STOP_WITHIN, TASKS_MAX, YIELD_AFTER,
+    IDLE, IDLE_CONTENDED, LEASE, PUT_BLOCKS_MAX, READ_OVERTAKES_MAX, RESEND_INTERVAL,
+    RETRY_INTERVAL, SCRUB_REQUESTS_MAX, SPIN_DOWN_MARGIN, TASKS_MAX, YIELD_AFTER,
 };
 use crate::message::{Message, Status};
-use crate::token::{FromKeeper, ToKeeper, TokenId};
+use crate::metadata::{Row, TomeMetadata};
+use crate::offline_read::{Holding, recover};
+use crate::token::{FromTokenManager, ToTokenManager, TokenId};
 use crate::{
-    Alarm, Answer, Command, Epoch, Event, GroupId, Layout, Member, Offset, Parts, RegionId,
-    RegionIndex, RequestId, Spot, Tome, TomeError, TomeId, Version,
+    Alarm, Answer, Command, Epoch, Event, GroupId, Layout, Member, Offset, Parts, PhysicalBlock,
+    RegionId, RegionIndex, RequestId, Tome, TomeError, TomeId, Version,
 };
 
 pub(super) const REGION: RegionIndex = RegionIndex::new(0);
@@ -28,12 +28,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A tome whose disk obeys at once, and whose token manager grants every request.
 pub(super) struct Desk {
     pub(super) tome: Tome,
-    pub(super) awake: Awake,
-    disk: BTreeMap<Spot, Vec<u8>>,
+    pub(super) metadata: TomeMetadata,
+    disk: BTreeMap<PhysicalBlock, Vec<u8>>,
     pub(super) now: Instant,
     grants: bool,
     pub(super) turning: bool,
-    reads: BTreeSet<Spot>,
+    reads: BTreeSet<PhysicalBlock>,
 }
 
 impl Desk {
@@ -42,10 +42,10 @@ impl Desk {
         let block = ByteCount::new(256);
         let segment = split("4+2");
         let layout = Parts { block, segment, segments: 30, regions: 1, spares: 40 };
-        let awake = Awake::new(TomeId::new(own), Layout::new(layout).unwrap());
+        let metadata = TomeMetadata::new(TomeId::new(own), Layout::new(layout).unwrap());
         let mut desk = Self {
-            tome: Tome::new(Instant::ZERO, awake.clone(), Seed::new(1)).unwrap(),
-            awake,
+            tome: Tome::new(Instant::ZERO, metadata.clone(), Seed::new(1)).unwrap(),
+            metadata,
             disk: BTreeMap::new(),
             now: Instant::ZERO,
             grants: true,
@@ -68,51 +68,52 @@ impl Desk {
             for command in out.drain() {
                 match command {
                     Command::Commit(rows) => {
-                        rows.iter().for_each(|row| self.awake.apply(row).unwrap());
+                        rows.iter().for_each(|row| self.metadata.apply(row).unwrap());
                     }
                     Command::SpinUp { .. } => {
                         self.turning = true;
-                        events.push(Event::Up);
+                        events.push(Event::SpunUp);
                     }
                     Command::SpinDown => {
                         self.turning = false;
-                        events.push(Event::Down);
+                        events.push(Event::SpunDown);
                     }
-                    Command::Read { job, spots } => {
+                    Command::Read { job, physical_blocks } => {
                         assert!(self.turning);
-                        self.reads.extend(&spots);
-                        let blocks = spots.iter().map(|spot| self.disk.get(spot).cloned());
+                        self.reads.extend(&physical_blocks);
+                        let blocks =
+                            physical_blocks.iter().map(|spot| self.disk.get(spot).cloned());
                         events.push(Event::Read { job, blocks: blocks.collect() });
                     }
-                    Command::Gather { job, spots, wanted } => {
+                    Command::ReadObject { job, physical_blocks, wanted } => {
                         assert!(self.turning);
-                        self.reads.extend(&spots);
-                        let whole = gathered(&self.disk, &spots, wanted);
-                        events.push(Event::Gathered { job, whole });
+                        self.reads.extend(&physical_blocks);
+                        let whole = gathered(&self.disk, &physical_blocks, wanted);
+                        events.push(Event::ObjectRead { job, whole });
                     }
                     Command::Write { spot, bytes } => {
                         assert!(self.turning);
                         self.disk.insert(spot, bytes);
                     }
-                    Command::Keeper(message) => events.extend(self.keep(message)),
-                    other @ (Command::Tell { .. } | Command::Answer { .. } | Command::Alarm(_)) => {
+                    Command::TokenManager(message) => events.extend(self.keep(message)),
+                    other @ (Command::Send { .. } | Command::Answer { .. } | Command::Alarm(_)) => {
                         said.push(other);
                     }
                 }
             }
-            assert_eq!(*self.tome.awake(), self.awake);
+            assert_eq!(*self.tome.metadata(), self.metadata);
         }
         said
     }
 
-    fn keep(&self, message: ToKeeper) -> Option<Event> {
+    fn keep(&self, message: ToTokenManager) -> Option<Event> {
         let (token, epoch) = (TokenId(0), Epoch::new(1));
         let answer = match message {
-            ToKeeper::Ask { nonce, .. } => FromKeeper::Offer { token, epoch, nonce },
-            ToKeeper::Claim { sent, .. } => FromKeeper::Held { token, epoch, sent },
-            ToKeeper::Release { .. } => return None,
+            ToTokenManager::Ask { nonce, .. } => FromTokenManager::Offer { token, epoch, nonce },
+            ToTokenManager::Claim { sent, .. } => FromTokenManager::Held { token, epoch, sent },
+            ToTokenManager::Release { .. } => return None,
         };
-        self.grants.then_some(Event::Keeper(answer))
+        self.grants.then_some(Event::TokenManager(answer))
     }
 
     pub(super) fn pass(&mut self, time: Duration) -> Vec<Command> {
@@ -132,7 +133,7 @@ impl Desk {
 
     /// Damages the first blocks of the region.
     fn spoil(&mut self, blocks: u32) {
-        let region = self.awake.region(REGION).unwrap();
+        let region = self.metadata.region(REGION).unwrap();
         for offset in (0..blocks).map(Offset::new) {
             self.disk.get_mut(&region.spot(offset).unwrap()).unwrap()[9] ^= 1;
         }
@@ -141,7 +142,7 @@ impl Desk {
     fn status(&mut self, parity: u8, version: u32, status: Status) -> Vec<Command> {
         let version = Version::new(version);
         let message = Message::Status { group: GROUP, parity, version, status };
-        self.tell(Event::Told { from: TomeId::new(3 + u32::from(parity)), message })
+        self.tell(Event::Received { from: TomeId::new(3 + u32::from(parity)), message })
     }
 }
 
@@ -194,9 +195,9 @@ fn a_disk_that_turns_for_nothing_is_put_down_sooner_when_others_wait() {
             desk.status(parity, 1, Status::Folded);
         }
         desk.pass(Duration::from_secs(1));
-        let wanted = FromKeeper::Wanted { token: TokenId(0), epoch: Epoch::new(epoch) };
-        desk.tell(Event::Keeper(wanted));
-        desk.pass(IDLE_WANTED);
+        let wanted = FromTokenManager::Wanted { token: TokenId(0), epoch: Epoch::new(epoch) };
+        desk.tell(Event::TokenManager(wanted));
+        desk.pass(IDLE_CONTENDED);
         assert_eq!(desk.turning, !is_own, "of epoch {epoch}");
     }
 }
@@ -207,8 +208,8 @@ fn a_disk_that_nobody_reads_of_is_put_down_for_who_reads_of_another_one() {
     desk.put("object", 1);
     assert!(desk.turning);
     desk.grants = false;
-    let wanted = FromKeeper::WantedToRead { token: TokenId(0), epoch: Epoch::new(1) };
-    desk.tell(Event::Keeper(wanted));
+    let wanted = FromTokenManager::WantedToRead { token: TokenId(0), epoch: Epoch::new(1) };
+    desk.tell(Event::TokenManager(wanted));
     assert!(desk.turning, "it has its turn");
     // There is more to do: parities need their deltas.
     desk.pass(YIELD_AFTER);
@@ -231,19 +232,19 @@ fn who_reads_goes_before_what_is_put_and_not_for_ever() {
         let (bytes, avoided) = (vec![1], BTreeSet::new());
         desk.tell(Event::Put { request, name, bytes, avoided });
     }
-    let reads = READS_AHEAD_MAX as u64 + 2;
+    let reads = READ_OVERTAKES_MAX as u64 + 2;
     for number in 0..reads {
         let (request, name) = (RequestId(200 + number), "object".to_owned());
         desk.tell(Event::Get { request, name });
     }
     desk.grants = true;
     let mut order = Vec::new();
-    for command in desk.pass(ASK_AGAIN) {
+    for command in desk.pass(RETRY_INTERVAL) {
         if let Command::Answer { request, answer: Answer::Local | Answer::Bytes(_) } = command {
             order.push(request.0);
         }
     }
-    let ahead = 200 + READS_AHEAD_MAX as u64;
+    let ahead = 200 + READ_OVERTAKES_MAX as u64;
     let mut expected: Vec<u64> = (200..ahead).collect();
     expected.extend([100, ahead, ahead + 1, 101, 102]);
     assert_eq!(order, expected);
@@ -275,11 +276,11 @@ fn a_disk_is_not_put_down_while_deltas_are_unsent() {
     let mut desk = Desk::new(0);
     let (_, said) = desk.put("object", 1);
     let deltas =
-        said.iter().filter(|c| matches!(c, Command::Tell { message: Message::Delta { .. }, .. }));
+        said.iter().filter(|c| matches!(c, Command::Send { message: Message::Delta { .. }, .. }));
     assert_eq!(deltas.count(), 2, "one for each parity");
     desk.pass(Duration::from_secs(1));
     // Without an answer they are queried, which needs no spin-up.
-    desk.pass(RESEND);
+    desk.pass(RESEND_INTERVAL);
     assert!(desk.turning);
     desk.pass(IDLE);
     assert!(!desk.turning);
@@ -304,7 +305,7 @@ fn a_disk_is_put_down_before_its_lease_ends_whatever_waits() {
     desk.put("object", 1);
     assert!(desk.turning);
     desk.grants = false;
-    let until = LEASE.as_nanos() - STOP_WITHIN.as_nanos();
+    let until = LEASE.as_nanos() - SPIN_DOWN_MARGIN.as_nanos();
     for second in 1..until / 1_000_000_000 {
         // It is read all the time, so it is never idle.
         desk.now = Instant::ZERO + Duration::from_secs(second);
@@ -315,7 +316,7 @@ fn a_disk_is_put_down_before_its_lease_ends_whatever_waits() {
     assert_eq!(answers(&desk.get("object")), Vec::<&Answer>::new());
     assert!(!desk.turning);
     desk.grants = true;
-    let said = desk.pass(STOP_WITHIN);
+    let said = desk.pass(SPIN_DOWN_MARGIN);
     assert!(matches!(answers(&said)[..], [Answer::Bytes(_)]), "it was not forgotten");
 }
 
@@ -348,12 +349,13 @@ fn a_full_scrub_reads_everything_within_a_year_though_nobody_wants_anything() {
         desk.put(&name, 8);
     }
     // Parities have all of it, so only the scrub spins the disk up.
-    let versions = desk.awake.region(REGION).unwrap().latest().get();
+    let versions = desk.metadata.region(REGION).unwrap().latest().get();
     for (version, parity) in (1..=versions).flat_map(|v| [(v, 0), (v, 1)]) {
         desk.status(parity, version, Status::Folded);
     }
     assert_eq!(desk.tome.unprotected().bytes, ByteCount::ZERO);
-    let written: BTreeSet<Spot> = desk.awake.region(REGION).unwrap().spots().collect();
+    let written: BTreeSet<PhysicalBlock> =
+        desk.metadata.region(REGION).unwrap().physical_blocks().collect();
     desk.reads.clear();
     let mut awake_days = 0;
     for _ in 0..365 {
@@ -362,7 +364,7 @@ fn a_full_scrub_reads_everything_within_a_year_though_nobody_wants_anything() {
         desk.pass(IDLE);
         desk.pass(IDLE);
     }
-    assert_eq!(desk.awake.scrubbed().passes, 1);
+    assert_eq!(desk.metadata.scrubbed().passes, 1);
     assert!(written.is_subset(&desk.reads), "every block was read");
     assert!((12..40).contains(&awake_days), "{awake_days} days of 365 had a wake");
 }
@@ -374,10 +376,11 @@ fn a_scrub_that_is_asked_for_reads_everything_once_over_as_many_leases_as_it_tak
     // The yearly scrub is halfway: what it has read so far is read again.
     desk.pass(Duration::from_secs(150 * 24 * 3600));
     (0..2).for_each(|_| drop(desk.pass(IDLE)));
-    let begun = desk.awake.scrubbed().next;
+    let begun = desk.metadata.scrubbed().next;
     assert!(begun > 0 && !desk.turning, "{begun} read, turning {}", desk.turning);
     desk.spoil(2);
-    let written: BTreeSet<Spot> = desk.awake.region(REGION).unwrap().spots().collect();
+    let written: BTreeSet<PhysicalBlock> =
+        desk.metadata.region(REGION).unwrap().physical_blocks().collect();
     desk.reads.clear();
     // Nothing can be read while another tome has the token.
     desk.grants = false;
@@ -390,13 +393,13 @@ fn a_scrub_that_is_asked_for_reads_everything_once_over_as_many_leases_as_it_tak
     assert_eq!(alarms(&said), [Alarm::Healed { region: REGION, blocks: 2 }]);
     assert!(written.is_subset(&desk.reads), "every block was read");
     assert_eq!(desk.tome.to_scrub(), 0);
-    assert_eq!((desk.awake.scrubbed().next, desk.awake.scrubbed().passes), (begun, 1));
-    for number in 0..=SCRUB_ASKERS_MAX as u64 {
+    assert_eq!((desk.metadata.scrubbed().next, desk.metadata.scrubbed().passes), (begun, 1));
+    for number in 0..=SCRUB_REQUESTS_MAX as u64 {
         desk.grants = false;
         (0..2).for_each(|_| drop(desk.pass(LEASE)));
         let said = desk.tell(Event::Scrub { request: RequestId(10 + number) });
         let is_refused = matches!(answers(&said)[..], [Answer::Refused(_)]);
-        assert_eq!(is_refused, number == SCRUB_ASKERS_MAX as u64, "scrub {number}: {said:?}");
+        assert_eq!(is_refused, number == SCRUB_REQUESTS_MAX as u64, "scrub {number}: {said:?}");
     }
 }
 
@@ -424,7 +427,7 @@ fn what_a_member_has_is_told_to_whoever_brings_another_one_back() {
     let said = hold(&mut desk, GroupId::new(8), vec![0]);
     assert_eq!(refused(&said), TomeError::NoGroup { group: GroupId::new(8) });
     let said = hold(&mut desk, GROUP, vec![180]);
-    assert!(matches!(refused(&said), TomeError::NoOffset { .. }));
+    assert!(matches!(refused(&said), TomeError::OffsetOutOfRange { .. }));
     let said = hold(&mut desk, GROUP, vec![0; PUT_BLOCKS_MAX + 1]);
     assert!(matches!(refused(&said), TomeError::Count { .. }));
     desk.spoil(3);
@@ -446,13 +449,13 @@ pub(super) fn delta(member: u8, version: u32, bytes: Vec<u8>) -> Message {
 fn what_is_not_a_tomes_to_say_changes_nothing() {
     let mut desk = Desk::new(3);
     let told = |desk: &mut Desk, from: u32, message| {
-        desk.tell(Event::Told { from: TomeId::new(from), message })
+        desk.tell(Event::Received { from: TomeId::new(from), message })
     };
     let foreign = |from: u32| {
         let alarm = Alarm::Foreign { from: TomeId::new(from), group: GROUP };
         vec![Command::Alarm(alarm)]
     };
-    let before = desk.awake.clone();
+    let before = desk.metadata.clone();
     let bytes = vec![7; 256];
     assert_eq!(told(&mut desk, 2, delta(1, 1, bytes.clone())), foreign(2), "another member's");
     assert_eq!(told(&mut desk, 3, delta(3, 1, bytes.clone())), foreign(3), "not a data member");
@@ -462,17 +465,17 @@ fn what_is_not_a_tomes_to_say_changes_nothing() {
         bytes[3] ^= 1;
     }
     assert_eq!(told(&mut desk, 1, torn), foreign(1), "not the bytes of its signature");
-    assert_eq!(desk.awake, before);
+    assert_eq!(desk.metadata, before);
     let said = told(&mut desk, 1, delta(1, 1, bytes.clone()));
     assert_eq!(said.len(), 2, "it is stored, and then folded: {said:?}");
-    let after = desk.awake.clone();
+    let after = desk.metadata.clone();
     let again = told(&mut desk, 1, delta(1, 1, bytes));
     let version = Version::new(1);
     let message = Message::Status { group: GROUP, parity: 0, version, status: Status::Folded };
-    assert_eq!(again, [Command::Tell { to: TomeId::new(1), message }]);
-    assert_eq!(desk.awake, after, "folded once");
+    assert_eq!(again, [Command::Send { to: TomeId::new(1), message }]);
+    assert_eq!(desk.metadata, after, "folded once");
     assert_eq!(told(&mut desk, 1, delta(1, 1, vec![9; 256])), foreign(1), "another change");
-    assert_eq!(desk.awake, after);
+    assert_eq!(desk.metadata, after);
 }
 
 #[test]
@@ -504,7 +507,7 @@ fn what_there_is_no_room_for_is_refused() {
 /// spin.
 fn asked(said: &[Command]) -> Option<(TomeId, u64, bool)> {
     for command in said {
-        if let Command::Tell { to, message } = command
+        if let Command::Send { to, message } = command
             && let Message::HoldingsWanted { round, is_whole, .. } = message
         {
             return Some((*to, *round, *is_whole));
@@ -522,7 +525,7 @@ fn a_change_whose_old_block_went_bad_is_asked_for_and_told_when_nobody_has_it() 
     });
     desk.tell(Event::Delete { request: RequestId(3), name: "first".to_owned() });
     desk.put("another", 1);
-    let region = desk.awake.region(REGION).unwrap();
+    let region = desk.metadata.region(REGION).unwrap();
     let (version, pending) = region.pending().unwrap().iter().next().unwrap();
     let (version, pending) = (version.get(), *pending);
     let sum = super::xor(&desk.disk[&pending.new], &desk.disk[&pending.old.unwrap()]);
@@ -532,29 +535,29 @@ fn a_change_whose_old_block_went_bad_is_asked_for_and_told_when_nobody_has_it() 
     while let Some((to, round, is_whole)) = asked(&said) {
         assert_eq!(alarms(&said), []);
         let message = Message::Holdings { group: GROUP, round, held: None };
-        assert_eq!(desk.tell(Event::Told { from: TomeId::new(2 + to.get()), message }), []);
+        assert_eq!(desk.tell(Event::Received { from: TomeId::new(2 + to.get()), message }), []);
         let message = Message::Holdings { group: GROUP, round, held: None };
         order.push((to.get(), is_whole));
-        said = desk.tell(Event::Told { from: to, message });
+        said = desk.tell(Event::Received { from: to, message });
     }
     let whole = [1, 2, 3, 4].map(|tome| (tome, true));
     assert_eq!(order, [&[(3, false), (4, false)], &whole[..]].concat(), "awake stores first");
     let lost = Alarm::ChangeLost { region: REGION, version: Version::new(version) };
     assert_eq!(alarms(&said), [lost]);
     // Later a parity that has it is back: no other disk spins, and the alarm is not repeated.
-    let said = desk.pass(crate::limits::MEND_REST);
+    let said = desk.pass(crate::limits::REPAIR_BACKOFF);
     let (from, round, _) = asked(&said).unwrap();
-    let known = crate::message::Known {
+    let known = crate::message::KnownChange {
         member: Member::new(0),
         version: Version::new(version),
         bytes: sum.clone(),
     };
     let held = crate::message::Held { block: Vec::new(), changes: vec![known], folded: Vec::new() };
     let message = Message::Holdings { group: GROUP, round, held: Some(vec![held]) };
-    let said = desk.tell(Event::Told { from, message });
+    let said = desk.tell(Event::Received { from, message });
     assert!(alarms(&said).is_empty());
     let sent = said.iter().any(|command| {
-        matches!(command, Command::Tell { message: Message::Delta { bytes, .. }, .. }
+        matches!(command, Command::Send { message: Message::Delta { bytes, .. }, .. }
             if *bytes == sum)
     });
     assert!(sent, "{said:?}");
@@ -600,21 +603,21 @@ fn messages_and_rows_come_back_as_they_were_written() {
     let text = serde_json::to_string(&message).unwrap();
     assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
     let mut desk = Desk::new(3);
-    desk.tell(Event::Told { from: TomeId::new(1), message });
-    let report = desk.awake.region(REGION).unwrap().report();
+    desk.tell(Event::Received { from: TomeId::new(1), message });
+    let report = desk.metadata.region(REGION).unwrap().report();
     let message = Message::Report { group: GROUP, round: 3, member: Member::new(3), report };
     let text = serde_json::to_string(&message).unwrap();
     assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
     let row = Row::Block {
         region: REGION,
         offset: Offset::new(7),
-        spot: Spot::new(8),
+        spot: PhysicalBlock::new(8),
         version: Version::new(9),
         change: Signature([1, 2, 3, 4, 5, 6, 7, 8]),
     };
     let text = serde_json::to_string(&row).unwrap();
     assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
-    let parts = serde_json::to_string(desk.awake.layout()).unwrap();
-    assert_eq!(serde_json::from_str::<Layout>(&parts).unwrap(), *desk.awake.layout());
+    let parts = serde_json::to_string(desk.metadata.layout()).unwrap();
+    assert_eq!(serde_json::from_str::<Layout>(&parts).unwrap(), *desk.metadata.layout());
     assert!(serde_json::from_str::<Layout>(&parts.replace("4+2", "0+2")).is_err());
 }

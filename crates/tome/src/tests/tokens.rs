@@ -6,22 +6,23 @@ use std::collections::BTreeMap;
 use fulgurite_units::{Controller, Duration, ErrorKind, Instant, Outbox, RandomStream, Seed};
 use proptest::prelude::*;
 
-use crate::limits::{ASK_AGAIN, HOLD_MAX, LEASE, OFFER};
+use crate::limits::{LEASE, OFFER_TIMEOUT, RETRY_INTERVAL, TOKEN_HOLD_MAX};
 use crate::token::{
-    Command, Event, Fence, FromKeeper, Holder, Keeper, Kept, Need, ToKeeper, TokenId, token_count,
+    Command, Event, Fence, FromTokenManager, Holder, Need, ToTokenManager, TokenId, TokenManager,
+    TokenState, token_count,
 };
 use crate::{Epoch, TomeError, TomeId};
 
 enum Message {
-    Up(ToKeeper),
-    Down(FromKeeper),
+    SpunUp(ToTokenManager),
+    SpunDown(FromTokenManager),
 }
 
 /// A token manager, tomes that want to spin now and then, and the network between them.
 struct World {
     now: Instant,
-    keeper: Keeper,
-    rows: BTreeMap<TokenId, Kept>,
+    token_manager: TokenManager,
+    rows: BTreeMap<TokenId, TokenState>,
     holders: Vec<Holder>,
     wants: Vec<Option<Need>>,
     /// Messages by arrival time, with the tome that each concerns.
@@ -38,7 +39,7 @@ impl World {
         let count = tomes as usize;
         Self {
             now: Instant::ZERO,
-            keeper: Keeper::new(Instant::ZERO, tomes, &BTreeMap::new()),
+            token_manager: TokenManager::new(Instant::ZERO, tomes, &BTreeMap::new()),
             rows: BTreeMap::new(),
             holders: (0..1u64 << 20).step_by(1 << 10).map(Holder::new).take(count).collect(),
             wants: vec![None; count],
@@ -68,23 +69,23 @@ impl World {
 
     fn keep(&mut self, event: Event) {
         let mut out = Outbox::new();
-        self.keeper.step(self.now, event, &mut out);
-        self.keeper.check();
+        self.token_manager.step(self.now, event, &mut out);
+        self.token_manager.check();
         for command in out.drain() {
             match command {
                 Command::Commit { token, kept } => {
                     self.rows.insert(token, kept);
                 }
-                Command::Tell { tome, message } => {
-                    self.send(tome.get() as usize, || Message::Down(message));
+                Command::Send { tome, message } => {
+                    self.send(tome.get() as usize, || Message::SpunDown(message));
                 }
             }
         }
     }
 
-    fn tell(&mut self, tome: usize, message: Option<ToKeeper>) {
+    fn tell(&mut self, tome: usize, message: Option<ToTokenManager>) {
         if let Some(message) = message {
-            self.send(tome, || Message::Up(message));
+            self.send(tome, || Message::SpunUp(message));
         }
     }
 
@@ -94,10 +95,10 @@ impl World {
         while let Some(first) = self.wires.first_entry().filter(|first| first.key().0 <= self.now) {
             let (tome, message) = first.remove();
             match message {
-                Message::Up(message) => {
-                    self.keep(Event::Told { tome: id(tome), message });
+                Message::SpunUp(message) => {
+                    self.keep(Event::Received { tome: id(tome), message });
                 }
-                Message::Down(message) => {
+                Message::SpunDown(message) => {
                     let answer = self.holders[tome].told(self.now, message);
                     self.tell(tome, answer);
                 }
@@ -200,7 +201,7 @@ fn nobody_waits_for_ever_among_those_who_need_it_more() {
     let strong = Need { rebuild: true, read: true, pending: 500, ..need(5000) };
     world.wants = vec![Some(strong); 12];
     world.wants[5] = Some(need(1));
-    let hold = HOLD_MAX.as_nanos() / 1_000_000_000;
+    let hold = TOKEN_HOLD_MAX.as_nanos() / 1_000_000_000;
     let mut waited = 0;
     while world.holders[5].held(world.now).is_none() {
         world.pass();
@@ -212,77 +213,79 @@ fn nobody_waits_for_ever_among_those_who_need_it_more() {
 
 #[test]
 fn an_offer_that_nobody_takes_goes_to_the_next() {
-    let mut keeper = Keeper::new(Instant::ZERO, 3, &BTreeMap::new());
+    let mut token_manager = TokenManager::new(Instant::ZERO, 3, &BTreeMap::new());
     let mut out = Outbox::new();
-    let mut step = |keeper: &mut Keeper, seconds: u64, event| {
+    let mut step = |token_manager: &mut TokenManager, seconds: u64, event| {
         let now = Instant::ZERO + Duration::from_secs(seconds);
-        keeper.step(now, event, &mut out);
+        token_manager.step(now, event, &mut out);
         out.drain().collect::<Vec<_>>()
     };
-    let question = ToKeeper::Ask { need: need(1), nonce: 5 };
-    let ask = |tome| Event::Told { tome: TomeId::new(tome), message: question };
+    let question = ToTokenManager::Ask { need: need(1), nonce: 5 };
+    let ask = |tome| Event::Received { tome: TomeId::new(tome), message: question };
     let token = TokenId(0);
     let offered = |tome, epoch| {
         let (tome, epoch) = (TomeId::new(tome), Epoch::new(epoch));
-        let kept = Kept { epoch, holder: Some(tome) };
-        let message = FromKeeper::Offer { token, epoch, nonce: 5 };
-        vec![Command::Commit { token, kept }, Command::Tell { tome, message }]
+        let kept = TokenState { epoch, holder: Some(tome) };
+        let message = FromTokenManager::Offer { token, epoch, nonce: 5 };
+        vec![Command::Commit { token, kept }, Command::Send { tome, message }]
     };
-    assert_eq!(step(&mut keeper, 0, ask(0)), offered(0, 1));
-    assert_eq!(step(&mut keeper, 1, ask(1)), []);
-    assert_eq!(step(&mut keeper, 2, ask(0)), offered(0, 1)[1..], "the offer was lost");
-    assert_eq!(keeper.deadline(), Some(Instant::ZERO + OFFER));
-    let after = OFFER.as_nanos() / 1_000_000_000;
-    assert_eq!(step(&mut keeper, after, Event::Timer), offered(1, 2));
-    let message = ToKeeper::Claim { token, epoch: Epoch::new(1), sent: Instant::ZERO };
-    let late = Event::Told { tome: TomeId::new(0), message };
-    let stale = FromKeeper::Stale { token, epoch: Epoch::new(1) };
-    let told = [Command::Tell { tome: TomeId::new(0), message: stale }];
-    assert_eq!(step(&mut keeper, after + 1, late), told);
+    assert_eq!(step(&mut token_manager, 0, ask(0)), offered(0, 1));
+    assert_eq!(step(&mut token_manager, 1, ask(1)), []);
+    assert_eq!(step(&mut token_manager, 2, ask(0)), offered(0, 1)[1..], "the offer was lost");
+    assert_eq!(token_manager.deadline(), Some(Instant::ZERO + OFFER_TIMEOUT));
+    let after = OFFER_TIMEOUT.as_nanos() / 1_000_000_000;
+    assert_eq!(step(&mut token_manager, after, Event::Timer), offered(1, 2));
+    let message = ToTokenManager::Claim { token, epoch: Epoch::new(1), sent: Instant::ZERO };
+    let late = Event::Received { tome: TomeId::new(0), message };
+    let stale = FromTokenManager::Stale { token, epoch: Epoch::new(1) };
+    let told = [Command::Send { tome: TomeId::new(0), message: stale }];
+    assert_eq!(step(&mut token_manager, after + 1, late), told);
 }
 
 #[test]
 fn who_holds_a_token_is_told_now_and_then_that_others_wait() {
-    let mut keeper = Keeper::new(Instant::ZERO, 3, &BTreeMap::new());
+    let mut token_manager = TokenManager::new(Instant::ZERO, 3, &BTreeMap::new());
     let mut out = Outbox::new();
     let mut step = |seconds: u64, tome, message| {
         let now = Instant::ZERO + Duration::from_secs(seconds);
-        keeper.step(now, Event::Told { tome: TomeId::new(tome), message }, &mut out);
+        token_manager.step(now, Event::Received { tome: TomeId::new(tome), message }, &mut out);
         out.drain().collect::<Vec<_>>()
     };
     let (token, epoch) = (TokenId(0), Epoch::new(1));
-    let ask = ToKeeper::Ask { need: need(1), nonce: 5 };
+    let ask = ToTokenManager::Ask { need: need(1), nonce: 5 };
     step(0, 0, ask);
-    step(0, 0, ToKeeper::Claim { token, epoch, sent: Instant::ZERO });
-    let told =
-        [Command::Tell { tome: TomeId::new(0), message: FromKeeper::Wanted { token, epoch } }];
+    step(0, 0, ToTokenManager::Claim { token, epoch, sent: Instant::ZERO });
+    let told = [Command::Send {
+        tome: TomeId::new(0),
+        message: FromTokenManager::Wanted { token, epoch },
+    }];
     assert_eq!(step(1, 1, ask), told);
     assert_eq!(step(2, 2, ask), []);
-    assert_eq!(step(1 + ASK_AGAIN.as_nanos() / 1_000_000_000, 2, ask), told);
+    assert_eq!(step(1 + RETRY_INTERVAL.as_nanos() / 1_000_000_000, 2, ask), told);
 }
 
 #[test]
 fn who_holds_a_token_is_told_at_once_that_somebody_waits_to_read() {
-    let mut keeper = Keeper::new(Instant::ZERO, 3, &BTreeMap::new());
+    let mut token_manager = TokenManager::new(Instant::ZERO, 3, &BTreeMap::new());
     let mut out = Outbox::new();
     let mut step = |seconds: u64, tome, message| {
         let now = Instant::ZERO + Duration::from_secs(seconds);
-        keeper.step(now, Event::Told { tome: TomeId::new(tome), message }, &mut out);
+        token_manager.step(now, Event::Received { tome: TomeId::new(tome), message }, &mut out);
         out.drain().collect::<Vec<_>>()
     };
     let (token, epoch) = (TokenId(0), Epoch::new(1));
     let mut holder = Holder::new(5);
     let write = Need { read: false, ..need(1) };
-    step(0, 0, ToKeeper::Ask { need: write, nonce: 5 });
-    step(0, 0, ToKeeper::Claim { token, epoch, sent: Instant::ZERO });
+    step(0, 0, ToTokenManager::Ask { need: write, nonce: 5 });
+    step(0, 0, ToTokenManager::Claim { token, epoch, sent: Instant::ZERO });
     // It wants to write, and a moment later it has a reader.
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     let asks = holder.want(at(1), write).unwrap();
     assert_eq!(step(1, 1, asks).len(), 1);
     assert_eq!(holder.want(at(2), write), None);
     let asks = holder.want(at(2), Need { read: true, ..write }).unwrap();
-    let message = FromKeeper::WantedToRead { token, epoch };
-    assert_eq!(step(2, 1, asks), [Command::Tell { tome: TomeId::new(0), message }]);
+    let message = FromTokenManager::WantedToRead { token, epoch };
+    assert_eq!(step(2, 1, asks), [Command::Send { tome: TomeId::new(0), message }]);
     assert_eq!(holder.want(at(3), Need { read: true, ..write }), None, "it is said once");
     assert_eq!(step(3, 1, asks), []);
 }
@@ -298,7 +301,7 @@ proptest! {
             match world.stream.below(300) {
                 0 => {
                     // The token manager restarts with what it persisted.
-                    world.keeper = Keeper::new(world.now, 45, &world.rows);
+                    world.token_manager = TokenManager::new(world.now, 45, &world.rows);
                 }
                 1..5 => world.holders[tome] = Holder::new(world.stream.next_u64()),
                 5..80 => world.wants[tome] = Some(need(world.stream.below(10_000))),
@@ -314,7 +317,7 @@ proptest! {
         world.faults = 0;
         world.wants = vec![None; 45];
         world.wants[7] = Some(need(1));
-        let until = world.now + LEASE + LEASE + ASK_AGAIN + OFFER;
+        let until = world.now + LEASE + LEASE + RETRY_INTERVAL + OFFER_TIMEOUT;
         while world.holders[7].held(world.now).is_none() {
             prop_assert!(world.now < until, "it gets none");
             world.pass();

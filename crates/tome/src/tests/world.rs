@@ -7,14 +7,16 @@ use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, RandomSt
 
 use super::nature::{Counts, Known, Nature};
 use super::{gathered, split};
-use crate::alone::{self, Holding};
-use crate::awake::Awake;
 use crate::consistency::{Descent, Report};
 use crate::group::{Group, Groups};
 use crate::message::Message;
-use crate::token::{self, Fence, FromKeeper, Keeper, Kept, ToKeeper, TokenId, token_count};
+use crate::metadata::TomeMetadata;
+use crate::offline_read::{self, Holding};
+use crate::token::{
+    self, Fence, FromTokenManager, ToTokenManager, TokenId, TokenManager, TokenState, token_count,
+};
 use crate::{
-    Alarm, Answer, Command, Event, Layout, Member, Parts, RegionId, RequestId, Spot, Tome,
+    Alarm, Answer, Command, Event, Layout, Member, Parts, PhysicalBlock, RegionId, RequestId, Tome,
     TomeError, TomeId,
 };
 
@@ -24,8 +26,8 @@ pub(super) const CHECK: RequestId = RequestId(u64::MAX);
 /// A tome, its disk and its committed rows.
 pub(super) struct Node {
     pub(super) tome: Option<Tome>,
-    pub(super) awake: Awake,
-    pub(super) disk: BTreeMap<Spot, Vec<u8>>,
+    pub(super) metadata: TomeMetadata,
+    pub(super) disk: BTreeMap<PhysicalBlock, Vec<u8>>,
     /// The token under which the disk is spinning.
     pub(super) turning: Option<TokenId>,
     /// Number of starts of the tome: its disk's answers belong to one of them.
@@ -36,19 +38,19 @@ pub(super) struct Node {
     /// Blocks written, and the blocks replaced by them that were read first.
     pub(super) writes: usize,
     pub(super) reads: usize,
-    reading: BTreeSet<Spot>,
+    reading: BTreeSet<PhysicalBlock>,
     /// When each physical block was last read or written.
-    pub(super) looked: BTreeMap<Spot, Instant>,
+    pub(super) looked: BTreeMap<PhysicalBlock, Instant>,
     /// Spin-ups of its disk, and those without any request or in-flight delta.
-    pub(super) wakes: usize,
+    pub(super) spin_ups: usize,
     pub(super) own_wakes: usize,
 }
 
 enum Happening {
     Disk { tome: usize, life: u64, event: Event },
-    Letter { from: TomeId, to: usize, message: Message },
-    ToKeeper { tome: usize, message: ToKeeper },
-    FromKeeper { tome: usize, message: FromKeeper },
+    PeerMessage { from: TomeId, to: usize, message: Message },
+    ToTokenManager { tome: usize, message: ToTokenManager },
+    FromTokenManager { tome: usize, message: FromTokenManager },
 }
 
 pub(super) struct World {
@@ -57,8 +59,8 @@ pub(super) struct World {
     pub(super) layout: Layout,
     pub(super) groups: Groups,
     pub(super) nodes: Vec<Node>,
-    keeper: Keeper,
-    kept: BTreeMap<TokenId, Kept>,
+    token_manager: TokenManager,
+    kept: BTreeMap<TokenId, TokenState>,
     fence: Fence,
     agenda: BTreeMap<(Instant, u64), Happening>,
     sequence: u64,
@@ -89,7 +91,7 @@ impl World {
         let mut groups = Groups::new(split("3+2")).unwrap();
         let node = |number: u32| Node {
             tome: None,
-            awake: Awake::new(TomeId::new(number), layout),
+            metadata: TomeMetadata::new(TomeId::new(number), layout),
             disk: BTreeMap::new(),
             turning: None,
             life: 0,
@@ -99,7 +101,7 @@ impl World {
             reads: 0,
             reading: BTreeSet::new(),
             looked: BTreeMap::new(),
-            wakes: 0,
+            spin_ups: 0,
             own_wakes: 0,
         };
         for number in 0..nature.tomes {
@@ -112,7 +114,7 @@ impl World {
             layout,
             groups: groups.clone(),
             nodes: (0..nature.tomes).map(node).collect(),
-            keeper: Keeper::new(Instant::ZERO, nature.tomes, &BTreeMap::new()),
+            token_manager: TokenManager::new(Instant::ZERO, nature.tomes, &BTreeMap::new()),
             kept: BTreeMap::new(),
             fence: Fence::default(),
             agenda: BTreeMap::new(),
@@ -128,9 +130,9 @@ impl World {
         };
         (0..world.nodes.len()).for_each(|tome| world.start(tome));
         for group in groups.iter() {
-            for seat in group.seats() {
-                let event = Event::Join { region: seat.index, group: group.clone() };
-                world.step(seat.tome.get() as usize, event);
+            for slot in group.seats() {
+                let event = Event::Join { region: slot.index, group: group.clone() };
+                world.step(slot.tome.get() as usize, event);
             }
         }
         world.nature = nature;
@@ -142,10 +144,10 @@ impl World {
         node.life += 1;
         node.restart_at = None;
         let seed = Seed::new(node.life).child(&tome.to_le_bytes());
-        let tome = Tome::new(self.now, node.awake.clone(), seed).unwrap();
+        let tome = Tome::new(self.now, node.metadata.clone(), seed).unwrap();
         let tokens = self.nature.tokens_known.then(|| token_count(self.nature.tomes));
         node.tome = Some(match tokens {
-            Some(count) => tome.of_tokens(count),
+            Some(count) => tome.with_token_count(count),
             None => tome,
         });
         self.counts.restarts += 1;
@@ -167,10 +169,10 @@ impl World {
     }
 
     /// Changes a tome's metadata store behind its back and restarts it.
-    pub(super) fn tamper(&mut self, tome: usize, row: &crate::awake::Row) {
+    pub(super) fn tamper(&mut self, tome: usize, row: &crate::metadata::Row) {
         self.is_tampered = true;
         self.crash(tome);
-        self.nodes[tome].awake.apply(row).unwrap();
+        self.nodes[tome].metadata.apply(row).unwrap();
         self.start(tome);
     }
 
@@ -193,7 +195,7 @@ impl World {
         }
         let node = &self.nodes[index];
         if let Some(tome) = &node.tome {
-            assert_eq!(*tome.awake(), node.awake, "what a tome knows is what it committed");
+            assert_eq!(*tome.metadata(), node.metadata, "what a tome knows is what it committed");
         }
         self.look(index);
     }
@@ -204,38 +206,41 @@ impl World {
             Command::Commit(rows) => {
                 for row in &rows {
                     self.count_read(index, row);
-                    self.nodes[index].awake.apply(row).unwrap();
+                    self.nodes[index].metadata.apply(row).unwrap();
                 }
             }
             Command::SpinUp { token, epoch } => {
                 let before = self.fence.admit(token, epoch, from).expect("a lease that is one");
                 // The previous holder of this token has stopped: its lease was over.
-                let turns = before.and_then(|before| self.nodes[before.get() as usize].turning);
-                assert_ne!(turns, Some(token), "two turn under one token");
+                let is_spinning =
+                    before.and_then(|before| self.nodes[before.get() as usize].turning);
+                assert_ne!(is_spinning, Some(token), "two turn under one token");
                 let is_own = !self.is_wanted(index);
                 let node = &mut self.nodes[index];
                 node.turning = Some(token);
-                node.wakes += 1;
+                node.spin_ups += 1;
                 node.own_wakes += usize::from(is_own);
                 self.counts.spins += 1;
                 let fails = self.nature.crash > 0 && self.below(40) == 0;
-                self.disk(index, 8_000, if fails { Event::UpFailed } else { Event::Up });
+                self.disk(index, 8_000, if fails { Event::SpinUpFailed } else { Event::SpunUp });
             }
-            Command::SpinDown => self.disk(index, 2_000, Event::Down),
-            Command::Read { job, spots } => {
+            Command::SpinDown => self.disk(index, 2_000, Event::SpunDown),
+            Command::Read { job, physical_blocks } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
                 let now = self.now;
                 let node = &mut self.nodes[index];
-                node.reading = spots.iter().copied().collect();
-                node.looked.extend(spots.iter().map(|spot| (*spot, now)));
-                let blocks =
-                    spots.iter().map(|spot| self.nodes[index].disk.get(spot).cloned()).collect();
+                node.reading = physical_blocks.iter().copied().collect();
+                node.looked.extend(physical_blocks.iter().map(|spot| (*spot, now)));
+                let blocks = physical_blocks
+                    .iter()
+                    .map(|spot| self.nodes[index].disk.get(spot).cloned())
+                    .collect();
                 self.disk(index, 40, Event::Read { job, blocks });
             }
-            Command::Gather { job, spots, wanted } => {
+            Command::ReadObject { job, physical_blocks, wanted } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
-                let whole = gathered(&self.nodes[index].disk, &spots, wanted);
-                self.disk(index, 40, Event::Gathered { job, whole });
+                let whole = gathered(&self.nodes[index].disk, &physical_blocks, wanted);
+                self.disk(index, 40, Event::ObjectRead { job, whole });
             }
             Command::Write { spot, bytes } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");
@@ -245,17 +250,17 @@ impl World {
                 node.looked.insert(spot, now);
                 node.disk.insert(spot, bytes);
             }
-            Command::Tell { to, message } => {
+            Command::Send { to, message } => {
                 if let Message::HoldingsWanted { round, .. } = message {
                     let life = self.nodes[index].life;
                     let is_new = self.questions.insert((index, life, round));
                     self.counts.asked += u32::from(is_new);
                 }
                 let to = to.get() as usize;
-                self.send(|| Happening::Letter { from, to, message: message.clone() });
+                self.send(|| Happening::PeerMessage { from, to, message: message.clone() });
             }
-            Command::Keeper(message) => {
-                self.send(|| Happening::ToKeeper { tome: index, message });
+            Command::TokenManager(message) => {
+                self.send(|| Happening::ToTokenManager { tome: index, message });
             }
             Command::Answer { request, answer } => self.answered(index, request, answer),
             Command::Alarm(Alarm::Healed { blocks, .. }) => self.counts.healed += blocks,
@@ -264,16 +269,16 @@ impl World {
             Command::Alarm(Alarm::Rebuilt { .. }) => self.counts.rebuilt += 1,
             Command::Alarm(Alarm::RebuildDropped { .. }) => self.counts.dropped += 1,
             Command::Alarm(Alarm::SeatLost { .. }) => self.counts.seats_lost += 1,
-            Command::Alarm(Alarm::SegmentLost { .. }) => self.counts.broken += 1,
+            Command::Alarm(Alarm::SegmentLost { .. }) => self.counts.lost_segments += 1,
             Command::Alarm(alarm) => panic!("tome {index}: {alarm:?}"),
         }
     }
 
     /// A block is rewritten: counts whether its previous content was read for it.
-    fn count_read(&mut self, tome: usize, row: &crate::awake::Row) {
+    fn count_read(&mut self, tome: usize, row: &crate::metadata::Row) {
         let node = &mut self.nodes[tome];
-        if let crate::awake::Row::Block { region, offset, .. } = row {
-            let old = node.awake.region(*region).and_then(|region| region.spot(*offset));
+        if let crate::metadata::Row::Block { region, offset, .. } = row {
+            let old = node.metadata.region(*region).and_then(|region| region.spot(*offset));
             node.reads += usize::from(old.is_some_and(|old| node.reading.contains(&old)));
         }
     }
@@ -302,8 +307,8 @@ impl World {
 
     /// Whether a tome's disk is needed for a request or for in-flight deltas.
     fn is_wanted(&self, index: usize) -> bool {
-        let mut regions = self.nodes[index].awake.regions();
-        let is_under_way = |region: &crate::awake::Region| {
+        let mut regions = self.nodes[index].metadata.regions();
+        let is_under_way = |region: &crate::metadata::Region| {
             region.pending().is_some_and(|pending| !pending.is_empty())
                 || region.stored().any(|(_, _, stored)| !stored.is_folded)
         };
@@ -355,7 +360,7 @@ impl World {
             // It was removed while a client was reading it.
             Answer::Refused(TomeError::NoObject { .. }) => assert_eq!(*known, Known::Removing),
             // Too much of its segment is bad, until the group has recovered it.
-            Answer::Refused(TomeError::SegmentLost { .. }) if self.counts.broken > 0 => {
+            Answer::Refused(TomeError::SegmentLost { .. }) if self.counts.lost_segments > 0 => {
                 if *known == Known::Asked {
                     self.objects.remove(&key);
                 }
@@ -377,15 +382,16 @@ impl World {
                 Some((deadline?.max(self.now + Duration::from_millis(100)), tome))
             });
             let timer = deadlines.min();
-            let keeper = self.keeper.deadline().map(|at| at.max(self.now));
+            let token_manager = self.token_manager.deadline().map(|at| at.max(self.now));
             let first = self.agenda.first_key_value().map(|((at, _), _)| *at);
-            let earliest = [timer.map(|(at, _)| at), keeper, first].into_iter().flatten().min();
+            let earliest =
+                [timer.map(|(at, _)| at), token_manager, first].into_iter().flatten().min();
             let Some(at) = earliest.filter(|at| *at <= until) else { break };
             self.now = self.now.max(at);
             if first == Some(at) {
                 let (_, happening) = self.agenda.pop_first().unwrap();
                 self.happen(happening);
-            } else if keeper == Some(at) {
+            } else if token_manager == Some(at) {
                 self.keep(token::Event::Timer);
                 self.now = self.now + Duration::from_millis(1);
             } else if let Some((_, tome)) = timer {
@@ -405,39 +411,39 @@ impl World {
                 if self.nodes[tome].life != life || self.nodes[tome].tome.is_none() {
                     return;
                 }
-                if matches!(event, Event::Down | Event::UpFailed) {
+                if matches!(event, Event::SpunDown | Event::SpinUpFailed) {
                     self.nodes[tome].turning = None;
                 }
                 self.step(tome, event);
             }
-            Happening::Letter { from, to, message } => {
+            Happening::PeerMessage { from, to, message } => {
                 if !is_cut(self, from.get() as usize) && !is_cut(self, to) {
-                    self.step(to, Event::Told { from, message });
+                    self.step(to, Event::Received { from, message });
                 }
             }
-            Happening::ToKeeper { tome, message } if !is_cut(self, tome) => {
+            Happening::ToTokenManager { tome, message } if !is_cut(self, tome) => {
                 let tome = TomeId::new(u32::try_from(tome).unwrap());
-                self.keep(token::Event::Told { tome, message });
+                self.keep(token::Event::Received { tome, message });
             }
-            Happening::FromKeeper { tome, message } if !is_cut(self, tome) => {
-                self.step(tome, Event::Keeper(message));
+            Happening::FromTokenManager { tome, message } if !is_cut(self, tome) => {
+                self.step(tome, Event::TokenManager(message));
             }
-            Happening::ToKeeper { .. } | Happening::FromKeeper { .. } => {}
+            Happening::ToTokenManager { .. } | Happening::FromTokenManager { .. } => {}
         }
     }
 
     fn keep(&mut self, event: token::Event) {
         let mut out = Outbox::new();
-        self.keeper.step(self.now, event, &mut out);
-        self.keeper.check();
+        self.token_manager.step(self.now, event, &mut out);
+        self.token_manager.check();
         for command in out.drain() {
             match command {
                 token::Command::Commit { token, kept } => {
                     self.kept.insert(token, kept);
                 }
-                token::Command::Tell { tome, message } => {
+                token::Command::Send { tome, message } => {
                     let tome = tome.get() as usize;
-                    self.send(|| Happening::FromKeeper { tome, message });
+                    self.send(|| Happening::FromTokenManager { tome, message });
                 }
             }
         }
@@ -450,7 +456,7 @@ impl World {
         assert_eq!(distinct.len(), turning.len(), "a token is one tome's");
         assert!(turning.len() <= token_count(self.nature.tomes) as usize);
         self.counts.peak = self.counts.peak.max(turning.len());
-        for (_, region) in self.nodes[index].awake.regions().filter(|_| !self.is_tampered) {
+        for (_, region) in self.nodes[index].metadata.regions().filter(|_| !self.is_tampered) {
             if !self.is_current(region) {
                 continue;
             }
@@ -461,16 +467,16 @@ impl World {
     }
 
     /// Whether a region has its member slot and knows of the last move in its group.
-    fn is_current(&self, region: &crate::awake::Region) -> bool {
+    fn is_current(&self, region: &crate::metadata::Region) -> bool {
         let group = region.group();
         let knows = |node: &Node| {
-            let known = node.awake.region_of(group.id());
+            let known = node.metadata.region_of(group.id());
             known.is_some_and(|(_, other)| {
                 other.building().is_none() && other.group().epoch() > group.epoch()
             })
         };
-        let is_seated = region.is_member() || region.frozen().is_some();
-        is_seated && !self.nodes.iter().any(knows)
+        let holds_slot = region.is_member() || region.frozen().is_some();
+        holds_slot && !self.nodes.iter().any(knows)
     }
 
     /// Stops a tome for good; a test may restart it.
@@ -479,8 +485,8 @@ impl World {
         self.nodes[tome].restart_at = None;
     }
 
-    fn region(&self, seat: &RegionId) -> Option<&crate::awake::Region> {
-        self.nodes[seat.tome.get() as usize].awake.region(seat.index)
+    fn region(&self, slot: &RegionId) -> Option<&crate::metadata::Region> {
+        self.nodes[slot.tome.get() as usize].metadata.region(slot.index)
     }
 
     /// Compares the roots of a group.
@@ -494,7 +500,7 @@ impl World {
             },
         };
         let reports: Vec<Option<Report>> =
-            group.seats().iter().map(|seat| Some(self.region(seat)?.report())).collect();
+            group.seats().iter().map(|slot| Some(self.region(slot)?.report())).collect();
         let reports = match reports.iter().all(Option::is_some) {
             true => reports.into_iter().flatten().collect(),
             // The set is still being made.
@@ -518,7 +524,7 @@ impl World {
     /// Lets a client or a fault act.
     pub(super) fn stir(&mut self) {
         let tome = self.below(self.nodes.len());
-        let awake = self.nodes[tome].tome.is_some();
+        let metadata = self.nodes[tome].tome.is_some();
         let names: Vec<String> = self
             .objects
             .keys()
@@ -526,12 +532,12 @@ impl World {
             .map(|(_, name)| name.clone())
             .collect();
         match self.below(10) {
-            0..5 if awake => self.put(tome),
-            5..8 if awake && !names.is_empty() => {
+            0..5 if metadata => self.put(tome),
+            5..8 if metadata && !names.is_empty() => {
                 let name = names[self.below(names.len())].clone();
                 self.get(tome, &name);
             }
-            8 if awake && !names.is_empty() => {
+            8 if metadata && !names.is_empty() => {
                 let name = names[self.below(names.len())].clone();
                 self.delete(tome, &name);
             }
@@ -567,11 +573,11 @@ impl World {
     /// there. Returns how many were not.
     pub(super) fn adopt(&mut self, moved: &crate::group::Move) -> usize {
         let (from, to) = (moved.from.tome.get() as usize, moved.to.tome.get() as usize);
-        let of_region = |object: &crate::awake::Object| {
+        let of_region = |object: &crate::metadata::Object| {
             object.blocks.iter().all(|(region, _)| *region == moved.from.index)
         };
-        let lost = self.nodes[from].awake.clone();
-        let region = self.nodes[to].awake.region(moved.to.index).unwrap().clone();
+        let lost = self.nodes[from].metadata.clone();
+        let region = self.nodes[to].metadata.region(moved.to.index).unwrap().clone();
         let (mut objects, mut missing) = (Vec::new(), 0);
         for (name, object) in lost.objects().filter(|(_, object)| of_region(object)) {
             let is_there = object.blocks.iter().all(|(index, offset)| {
@@ -586,7 +592,7 @@ impl World {
                 continue;
             }
             let blocks = object.blocks.iter().map(|(_, offset)| (moved.to.index, *offset));
-            let adopted = crate::awake::Object { blocks: blocks.collect(), ..object.clone() };
+            let adopted = crate::metadata::Object { blocks: blocks.collect(), ..object.clone() };
             objects.push((name.to_owned(), adopted));
             if known != Known::Removing {
                 self.objects.insert((to, name.to_owned()), (bytes, Known::Protected));
@@ -629,12 +635,12 @@ impl World {
         offset: crate::Offset,
         gone: &BTreeSet<usize>,
     ) -> Result<Vec<Holding>, TomeError> {
-        let left = group.seats().iter().map(|seat| seat.tome.get() as usize);
+        let left = group.seats().iter().map(|slot| slot.tome.get() as usize);
         left.filter(|tome| !gone.contains(tome))
             .map(|tome| {
                 let node = &self.nodes[tome];
-                let mut read = |spot: Spot| node.disk.get(&spot).cloned();
-                alone::holding(&node.awake, group.id(), offset, &mut read)
+                let mut read = |spot: PhysicalBlock| node.disk.get(&spot).cloned();
+                offline_read::holding(&node.metadata, group.id(), offset, &mut read)
             })
             .collect()
     }
@@ -647,14 +653,14 @@ impl World {
         gone: &BTreeSet<usize>,
     ) -> Result<Vec<u8>, TomeError> {
         // Any copy of its index tells where its blocks were; here, its own does.
-        let awake = &self.nodes[tome].awake;
-        let object = awake.object(name).unwrap();
+        let metadata = &self.nodes[tome].metadata;
+        let object = metadata.object(name).unwrap();
         let mut bytes = Vec::new();
         for (index, offset) in &object.blocks {
-            let region = awake.region(*index).unwrap();
+            let region = metadata.region(*index).unwrap();
             let (group, member): (_, Member) = (region.group(), region.member());
             let holdings = self.holdings(group, *offset, gone)?;
-            bytes.extend(alone::recover(group.id(), group.split(), member, &holdings)?);
+            bytes.extend(offline_read::recover(group.id(), group.split(), member, &holdings)?);
         }
         bytes.truncate(usize::try_from(object.bytes).unwrap());
         Ok(bytes)

@@ -4,9 +4,9 @@
 
 use fulgurite_units::Instant;
 
-use super::{FromKeeper, Need, ToKeeper, TokenId};
+use super::{FromTokenManager, Need, ToTokenManager, TokenId};
 use crate::Epoch;
-use crate::limits::{ASK_AGAIN, LEASE, RENEW_AFTER, STOP_WITHIN};
+use crate::limits::{LEASE, RENEW_AFTER, RETRY_INTERVAL, SPIN_DOWN_MARGIN};
 
 /// What a tome knows of its token. Volatile: after a restart a tome asks again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,8 @@ struct Lease {
 }
 
 impl Lease {
-    const fn claim(self, sent: Instant) -> ToKeeper {
-        ToKeeper::Claim { token: self.token, epoch: self.epoch, sent }
+    const fn claim(self, sent: Instant) -> ToTokenManager {
+        ToTokenManager::Claim { token: self.token, epoch: self.epoch, sent }
     }
 
     /// Returns whether it is a later lease of the same token.
@@ -69,7 +69,7 @@ impl Holder {
     #[must_use]
     pub fn held(&self, now: Instant) -> Option<(TokenId, Epoch)> {
         match self.state {
-            State::Held { lease, until, .. } if now + STOP_WITHIN < until => {
+            State::Held { lease, until, .. } if now + SPIN_DOWN_MARGIN < until => {
                 Some((lease.token, lease.epoch))
             }
             State::None | State::Asked { .. } | State::Claimed { .. } | State::Held { .. } => None,
@@ -78,13 +78,15 @@ impl Holder {
 
     /// Returns the message for the token manager while the disk is needed or in use. Call it again
     /// as time passes: lost messages are resent.
-    pub fn want(&mut self, now: Instant, need: Need) -> Option<ToKeeper> {
+    pub fn want(&mut self, now: Instant, need: Need) -> Option<ToTokenManager> {
         match self.state {
             // A first reader is reported at once.
-            State::Asked { at, reads } if now.since(at) < ASK_AGAIN && (reads || !need.read) => {
+            State::Asked { at, reads }
+                if now.since(at) < RETRY_INTERVAL && (reads || !need.read) =>
+            {
                 None
             }
-            State::Claimed { at, .. } if now.since(at) < ASK_AGAIN => None,
+            State::Claimed { at, .. } if now.since(at) < RETRY_INTERVAL => None,
             State::Held { lease, until, at } if now < until => {
                 (now.since(at) >= RENEW_AFTER).then(|| {
                     self.state = State::Held { lease, until, at: now };
@@ -99,24 +101,24 @@ impl Holder {
         }
     }
 
-    const fn ask(&mut self, now: Instant, need: Need) -> ToKeeper {
+    const fn ask(&mut self, now: Instant, need: Need) -> ToTokenManager {
         self.state = State::Asked { at: now, reads: need.read };
-        ToKeeper::Ask { need, nonce: self.nonce }
+        ToTokenManager::Ask { need, nonce: self.nonce }
     }
 
     /// Handles a message of the token manager; returns the reply.
-    pub fn told(&mut self, now: Instant, message: FromKeeper) -> Option<ToKeeper> {
+    pub fn told(&mut self, now: Instant, message: FromTokenManager) -> Option<ToTokenManager> {
         match message {
             // An answer to an earlier request may have been released since.
-            FromKeeper::Offer { token, epoch, nonce } if nonce == self.nonce => {
+            FromTokenManager::Offer { token, epoch, nonce } if nonce == self.nonce => {
                 self.offered(now, Lease { token, epoch })
             }
-            FromKeeper::Offer { .. } => None,
-            FromKeeper::Held { token, epoch, sent } => {
+            FromTokenManager::Offer { .. } => None,
+            FromTokenManager::Held { token, epoch, sent } => {
                 self.confirmed(Lease { token, epoch }, sent);
                 None
             }
-            FromKeeper::Stale { token, epoch } => {
+            FromTokenManager::Stale { token, epoch } => {
                 // If only the renewal was refused, the rest of the lease remains valid.
                 if matches!(self.state, State::Claimed { lease, .. }
                     if lease == (Lease { token, epoch }))
@@ -125,11 +127,11 @@ impl Holder {
                 }
                 None
             }
-            FromKeeper::Wanted { token, epoch } => {
+            FromTokenManager::Wanted { token, epoch } => {
                 self.wanted = Some(Lease { token, epoch });
                 None
             }
-            FromKeeper::WantedToRead { token, epoch } => {
+            FromTokenManager::WantedToRead { token, epoch } => {
                 let lease = Some(Lease { token, epoch });
                 (self.wanted, self.wanted_to_read) = (lease, lease);
                 None
@@ -149,7 +151,7 @@ impl Holder {
         matches!(self.state, State::Held { lease, .. } if self.wanted_to_read == Some(lease))
     }
 
-    fn offered(&mut self, now: Instant, offered: Lease) -> Option<ToKeeper> {
+    fn offered(&mut self, now: Instant, offered: Lease) -> Option<ToTokenManager> {
         self.state = match self.state {
             State::Asked { .. } => State::Claimed { lease: offered, at: now },
             // The request arrived twice: the lease continues under a later epoch.
@@ -178,11 +180,11 @@ impl Holder {
 
     /// Releases the token once the disk stands still and is not needed; returns the message for the
     /// token manager.
-    pub fn release(&mut self) -> Option<ToKeeper> {
+    pub fn release(&mut self) -> Option<ToTokenManager> {
         match std::mem::replace(&mut self.state, State::None) {
             State::Held { lease: Lease { token, epoch }, .. }
             | State::Claimed { lease: Lease { token, epoch }, .. } => {
-                Some(ToKeeper::Release { token, epoch })
+                Some(ToTokenManager::Release { token, epoch })
             }
             State::None | State::Asked { .. } => None,
         }
@@ -193,9 +195,9 @@ impl Holder {
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         match self.state {
             State::None => None,
-            State::Asked { at, .. } | State::Claimed { at, .. } => Some(at + ASK_AGAIN),
+            State::Asked { at, .. } | State::Claimed { at, .. } => Some(at + RETRY_INTERVAL),
             State::Held { until, at, .. } => {
-                let stop = until.as_nanos().saturating_sub(STOP_WITHIN.as_nanos());
+                let stop = until.as_nanos().saturating_sub(SPIN_DOWN_MARGIN.as_nanos());
                 let times = [at + RENEW_AFTER, Instant::from_nanos(stop), until];
                 times.into_iter().filter(|at| *at > now).min()
             }

@@ -8,9 +8,9 @@ use fulgurite_units::{Instant, Outbox};
 
 use super::{Answer, Command, RequestId, Tome};
 use crate::consistency::{Descent, Nodes, Report};
-use crate::limits::{CHECK_TRIES_MAX, CHECK_WITHIN, RESEND};
+use crate::limits::{CHECK_TIMEOUT, CHECK_TRIES_MAX, RESEND_INTERVAL};
+use crate::membership_state::MembershipState;
 use crate::message::Message;
-use crate::standing::Standing;
 use crate::{GroupId, Member, Result, TomeError, TomeId};
 
 /// A check in progress.
@@ -40,8 +40,8 @@ impl Tome {
         group: GroupId,
         out: &mut Outbox<Command>,
     ) -> Result<()> {
-        let (_, region) = self.awake.region_of(group).ok_or(TomeError::NoGroup { group })?;
-        if matches!(region.standing(), Standing::Building(_) | Standing::Left) {
+        let (_, region) = self.metadata.region_of(group).ok_or(TomeError::NoGroup { group })?;
+        if matches!(region.standing(), MembershipState::Building(_) | MembershipState::Left) {
             return Err(TomeError::NoGroup { group });
         }
         if self.checking.is_some() {
@@ -60,8 +60,8 @@ impl Tome {
         self.rounds += 1;
         let Some(check) = self.checking.as_mut() else { return };
         (check.round, check.asked) = (self.rounds, self.now);
-        let (group, round, own) = (check.group, check.round, self.awake.id());
-        let Some((_, region)) = self.awake.region_of(group) else { return };
+        let (group, round, own) = (check.group, check.round, self.metadata.id());
+        let Some((_, region)) = self.metadata.region_of(group) else { return };
         let missing: Vec<bool> = match &check.stage {
             Stage::Reports(reports) => reports.iter().map(Option::is_none).collect(),
             Stage::Nodes(_, nodes) => nodes.iter().map(Option::is_none).collect(),
@@ -77,21 +77,21 @@ impl Tome {
             Some((level, indexes)) => Message::NodesWanted { group, round, level, indexes },
         };
         let seats = region.group().seats().iter().zip(missing);
-        let to = seats.filter(|(_, is_missing)| *is_missing).map(|(seat, _)| seat.tome);
+        let to = seats.filter(|(_, is_missing)| *is_missing).map(|(slot, _)| slot.tome);
         let (mine, others): (Vec<TomeId>, Vec<TomeId>) = to.partition(|to| *to == own);
         for to in others {
-            out.push(Command::Tell { to, message: message.clone() });
+            out.push(Command::Send { to, message: message.clone() });
         }
         if !mine.is_empty()
-            && let Some(answer) = self.answer_to(&message)
+            && let Some(answer) = self.check_reply(&message)
         {
-            self.came_of_check(own, answer, out);
+            self.handle_check_reply(own, answer, out);
         }
     }
 
     /// Returns this tome's answer to a message of a check.
-    pub(super) fn answer_to(&self, message: &Message) -> Option<Message> {
-        let (_, region) = self.awake.region_of(message.group())?;
+    pub(super) fn check_reply(&self, message: &Message) -> Option<Message> {
+        let (_, region) = self.metadata.region_of(message.group())?;
         let (group, member) = (region.group().id(), region.member());
         match message {
             Message::ReportWanted { round, .. } => {
@@ -118,26 +118,26 @@ impl Tome {
     }
 
     /// Handles an answer of a member.
-    pub(super) fn came_of_check(
+    pub(super) fn handle_check_reply(
         &mut self,
         from: TomeId,
         message: Message,
         out: &mut Outbox<Command>,
     ) {
         let Some(check) = self.checking.as_mut() else { return };
-        let seats = self.awake.region_of(check.group).map(|(_, region)| region.group().seats());
-        let is_seat = |member: Member| {
-            let seat = seats.and_then(|seats| seats.get(member.as_usize()));
-            seat.is_some_and(|seat| seat.tome == from)
+        let seats = self.metadata.region_of(check.group).map(|(_, region)| region.group().seats());
+        let is_slot = |member: Member| {
+            let slot = seats.and_then(|seats| seats.get(member.as_usize()));
+            slot.is_some_and(|slot| slot.tome == from)
         };
         match (message, &mut check.stage) {
             (Message::Report { round, member, report, .. }, Stage::Reports(reports))
-                if round == check.round && is_seat(member) =>
+                if round == check.round && is_slot(member) =>
             {
                 reports[member.as_usize()] = Some(report);
             }
             (Message::Nodes { round, member, nodes, .. }, Stage::Nodes(_, answers))
-                if round == check.round && is_seat(member) =>
+                if round == check.round && is_slot(member) =>
             {
                 answers[member.as_usize()] = Some(nodes);
             }
@@ -151,8 +151,8 @@ impl Tome {
     /// Continues when all have answered.
     fn compare(&mut self, out: &mut Outbox<Command>) -> Result<()> {
         let Some(check) = self.checking.as_mut() else { return Ok(()) };
-        let Some((_, region)) = self.awake.region_of(check.group) else { return Ok(()) };
-        let (split, layout) = (region.group().split(), *self.awake.layout());
+        let Some((_, region)) = self.metadata.region_of(check.group) else { return Ok(()) };
+        let (split, layout) = (region.group().split(), *self.metadata.layout());
         let descent = match &mut check.stage {
             Stage::Reports(reports) => {
                 let all: Option<Vec<Report>> = reports.iter().cloned().collect();
@@ -197,19 +197,19 @@ impl Tome {
     }
 
     /// Asks silent members again, and gives up in the end.
-    pub(super) fn go_on_checking(&mut self, out: &mut Outbox<Command>) {
+    pub(super) fn continue_check(&mut self, out: &mut Outbox<Command>) {
         let Some(check) = &self.checking else { return };
-        if self.now.since(check.began) >= CHECK_WITHIN {
+        if self.now.since(check.began) >= CHECK_TIMEOUT {
             let answer = Answer::Refused(TomeError::Silent { group: check.group });
             out.push(Command::Answer { request: check.request, answer });
             self.checking = None;
-        } else if self.now.since(check.asked) >= RESEND {
+        } else if self.now.since(check.asked) >= RESEND_INTERVAL {
             // Reports received are kept: each states by itself what went into its root.
             self.ask(out);
         }
     }
 
     pub(super) fn check_deadline(&self) -> Option<Instant> {
-        self.checking.as_ref().map(|check| check.asked + RESEND)
+        self.checking.as_ref().map(|check| check.asked + RESEND_INTERVAL)
     }
 }

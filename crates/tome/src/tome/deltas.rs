@@ -19,15 +19,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_codes::signature;
 use fulgurite_units::{Instant, Outbox};
 
-use super::jobs::{At, Task};
-use super::mend::change_bytes;
+use super::group_repair::change_bytes;
+use super::jobs::{BlockAddress, Task};
 use super::{Alarm, Answer, Command, Tome};
-use crate::awake::{Awake, Region, Role, Row};
 use crate::consistency::{Change, Nodes};
-use crate::limits::{DELTA_WINDOW, DELTAS_KEPT_MAX, DESCENT_NODES_MAX, FOLD_BATCH, POLL, RESEND};
+use crate::limits::{
+    APPLY_BATCH, DELTA_WINDOW, DELTAS_STORED_MAX, DESCENT_NODES_MAX, POLL_INTERVAL, RESEND_INTERVAL,
+};
+use crate::membership_state::MembershipState;
 use crate::message::{Message, Status};
+use crate::metadata::{Region, Role, Row, TomeMetadata};
 use crate::pending::{Parities, Pending};
-use crate::standing::Standing;
 use crate::{Member, Offset, RegionIndex, Result, TomeError, TomeId, Version};
 
 /// A change and one parity that lacks it.
@@ -35,7 +37,7 @@ type Key = (RegionIndex, Version, u8);
 
 /// What is known of a change at a parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sending {
+enum DeltaState {
     /// The parity is to be queried, and was last at that time.
     Ask { at: Option<Instant> },
     /// The parity does not have it.
@@ -56,7 +58,7 @@ pub(super) struct Deltas(BTreeMap<RegionIndex, RegionDeltas>);
 /// The changes of one region.
 #[derive(Clone, Debug, Default)]
 struct RegionDeltas {
-    all: BTreeMap<(Version, u8), Sending>,
+    all: BTreeMap<(Version, u8), DeltaState>,
     window: Window,
 }
 
@@ -64,7 +66,7 @@ struct RegionDeltas {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Window {
     /// Number of deltas to send.
-    to_send: usize,
+    unsent_count: usize,
     /// Number of those sent without an answer.
     sent: usize,
     /// Number of those that cannot be computed.
@@ -75,7 +77,7 @@ struct Window {
 
 impl RegionDeltas {
     /// Returns the changes of the oldest versions.
-    fn in_window(&self) -> impl Iterator<Item = (&(Version, u8), &Sending)> {
+    fn in_window(&self) -> impl Iterator<Item = (&(Version, u8), &DeltaState)> {
         let (mut last, mut versions) = (None, 0);
         self.all.iter().take_while(move |((version, _), _)| {
             if last.replace(*version) != Some(*version) {
@@ -87,26 +89,26 @@ impl RegionDeltas {
 
     fn summary(&self) -> Window {
         let mut window = Window::default();
-        for (_, sending) in self.in_window() {
-            match sending {
-                Sending::Send => window.to_send += 1,
-                Sending::Sent { .. } => window.sent += 1,
-                Sending::Lost => window.lost += 1,
-                Sending::Ask { .. } | Sending::Stored { .. } => {}
+        for (_, state) in self.in_window() {
+            match state {
+                DeltaState::Send => window.unsent_count += 1,
+                DeltaState::Sent { .. } => window.sent += 1,
+                DeltaState::Lost => window.lost += 1,
+                DeltaState::Ask { .. } | DeltaState::Stored { .. } => {}
             }
-            window.deadline = window.deadline.into_iter().chain(sending.due()).min();
+            window.deadline = window.deadline.into_iter().chain(state.due()).min();
         }
         window
     }
 }
 
-impl Sending {
+impl DeltaState {
     /// Returns when the parity is to be queried.
     fn due(&self) -> Option<Instant> {
         match self {
-            Self::Ask { at } => Some(at.map_or(Instant::ZERO, |at| at + RESEND)),
-            Self::Sent { at } => Some(*at + RESEND),
-            Self::Stored { at } => Some(*at + POLL),
+            Self::Ask { at } => Some(at.map_or(Instant::ZERO, |at| at + RESEND_INTERVAL)),
+            Self::Sent { at } => Some(*at + RESEND_INTERVAL),
+            Self::Stored { at } => Some(*at + POLL_INTERVAL),
             Self::Send | Self::Lost => None,
         }
     }
@@ -114,34 +116,38 @@ impl Sending {
 
 impl Deltas {
     /// Returns the state after a start: what parities have is unknown.
-    pub(super) fn of(awake: &Awake) -> Self {
+    pub(super) fn of(metadata: &TomeMetadata) -> Self {
         let mut deltas = Self::default();
-        for (index, _) in awake.regions() {
-            deltas.regrouped(awake, index);
+        for (index, _) in metadata.regions() {
+            deltas.group_changed(metadata, index);
         }
         deltas
     }
 
     /// Updates after writes to regions: new changes are unsent, and merged ones are dropped.
-    pub(super) fn written(&mut self, awake: &Awake, regions: impl Iterator<Item = RegionIndex>) {
+    pub(super) fn written(
+        &mut self,
+        metadata: &TomeMetadata,
+        regions: impl Iterator<Item = RegionIndex>,
+    ) {
         for index in regions {
-            let Some(region) = awake.region(index) else { continue };
+            let Some(region) = metadata.region(index) else { continue };
             let waits = |version| region.pending().is_some_and(|p| p.get(version).is_some());
             self.update(index, |all| {
                 all.retain(|(version, _), _| waits(*version));
                 for key in keys(region) {
-                    all.entry(key).or_insert(Sending::Send);
+                    all.entry(key).or_insert(DeltaState::Send);
                 }
             });
         }
     }
 
     /// Queries the new holder after a member slot of a region's group moved.
-    pub(super) fn regrouped(&mut self, awake: &Awake, index: RegionIndex) {
-        let region = awake.region(index);
+    pub(super) fn group_changed(&mut self, metadata: &TomeMetadata, index: RegionIndex) {
+        let region = metadata.region(index);
         self.update(index, |all| {
             let changes = region.into_iter().flat_map(keys);
-            *all = changes.map(|key| (key, Sending::Ask { at: None })).collect();
+            *all = changes.map(|key| (key, DeltaState::Ask { at: None })).collect();
         });
     }
 
@@ -149,7 +155,7 @@ impl Deltas {
     fn update<T>(
         &mut self,
         region: RegionIndex,
-        change: impl FnOnce(&mut BTreeMap<(Version, u8), Sending>) -> T,
+        change: impl FnOnce(&mut BTreeMap<(Version, u8), DeltaState>) -> T,
     ) -> T {
         let own = self.0.entry(region).or_default();
         let changed = change(&mut own.all);
@@ -160,46 +166,46 @@ impl Deltas {
         changed
     }
 
-    fn get(&self, (region, version, parity): Key) -> Option<Sending> {
+    fn get(&self, (region, version, parity): Key) -> Option<DeltaState> {
         self.0.get(&region)?.all.get(&(version, parity)).copied()
     }
 
     /// Records what is known of a change.
-    fn set(&mut self, (region, version, parity): Key, sending: Sending) {
-        self.update(region, |all| all.insert((version, parity), sending));
+    fn set(&mut self, (region, version, parity): Key, state: DeltaState) {
+        self.update(region, |all| all.insert((version, parity), state));
     }
 
     /// Whether something is to be sent, or is sent without an answer.
     pub(super) fn has_unsent(&self) -> bool {
-        self.0.values().any(|region| region.window.to_send + region.window.sent > 0)
+        self.0.values().any(|region| region.window.unsent_count + region.window.sent > 0)
     }
 
     /// Number of deltas to send.
-    pub(super) fn to_send(&self) -> usize {
-        self.0.values().map(|region| region.window.to_send).sum()
+    pub(super) fn unsent_count(&self) -> usize {
+        self.0.values().map(|region| region.window.unsent_count).sum()
     }
 
     pub(super) fn give_up(&mut self, region: RegionIndex, version: Version, parity: u8) {
         let key = (region, version, parity);
         if self.get(key).is_some() {
-            self.set(key, Sending::Lost);
+            self.set(key, DeltaState::Lost);
         }
     }
 
     /// Returns the changes that cannot be computed.
     pub(super) fn lost(&self) -> impl Iterator<Item = (RegionIndex, Version)> {
         let lost = self.in_window(|window| window.lost > 0);
-        lost.filter(|(_, sending)| *sending == Sending::Lost)
+        lost.filter(|(_, state)| *state == DeltaState::Lost)
             .map(|((region, version, _), _)| (region, version))
     }
 
     /// Retries what could not be computed: one change of a region, or all.
-    pub(super) fn again(&mut self, region: RegionIndex, only: Option<Version>) {
+    pub(super) fn retry_lost(&mut self, region: RegionIndex, only: Option<Version>) {
         self.update(region, |all| {
-            for ((version, _), sending) in all {
+            for ((version, _), state) in all {
                 let is_meant = only.is_none_or(|only| only == *version);
-                if is_meant && *sending == Sending::Lost {
-                    *sending = Sending::Send;
+                if is_meant && *state == DeltaState::Lost {
+                    *state = DeltaState::Send;
                 }
             }
         });
@@ -210,19 +216,19 @@ impl Deltas {
     }
 
     /// Returns the changes of the oldest versions of each region that `has` something to look for.
-    fn in_window(&self, has: fn(&Window) -> bool) -> impl Iterator<Item = (Key, Sending)> {
+    fn in_window(&self, has: fn(&Window) -> bool) -> impl Iterator<Item = (Key, DeltaState)> {
         let regions = self.0.iter().filter(move |(_, region)| has(&region.window));
         regions.flat_map(|(index, region)| {
             let window = region.in_window();
-            window.map(|((version, parity), sending)| ((*index, *version, *parity), *sending))
+            window.map(|((version, parity), state)| ((*index, *version, *parity), *state))
         })
     }
 }
 
 /// Returns a region's changes, once for each parity that lacks them.
 fn keys(region: &Region) -> impl Iterator<Item = (Version, u8)> {
-    let is_seated = *region.standing() != Standing::Left;
-    let pending = region.pending().filter(|_| is_seated).into_iter().flat_map(|list| list.iter());
+    let holds_slot = *region.standing() != MembershipState::Left;
+    let pending = region.pending().filter(|_| holds_slot).into_iter().flat_map(|list| list.iter());
     pending.flat_map(move |(version, pending)| {
         pending.missing.numbers().map(move |parity| (version, parity))
     })
@@ -230,36 +236,37 @@ fn keys(region: &Region) -> impl Iterator<Item = (Version, u8)> {
 
 impl Tome {
     pub(super) fn pending(&self, region: RegionIndex, version: Version) -> Option<Pending> {
-        self.awake.region(region)?.pending()?.get(version).copied()
+        self.metadata.region(region)?.pending()?.get(version).copied()
     }
 
     /// Returns the next send: everything to one parity before anything to the next.
     pub(super) fn next_send(&self) -> Option<Task> {
-        let all = self.deltas.in_window(|window| window.to_send > 0);
-        let to_send = all.filter(|(_, sending)| *sending == Sending::Send).map(|(key, _)| key);
-        let first = to_send.min_by_key(|(region, version, parity)| (*parity, *region, *version));
+        let all = self.deltas.in_window(|window| window.unsent_count > 0);
+        let unsent_count = all.filter(|(_, state)| *state == DeltaState::Send).map(|(key, _)| key);
+        let first =
+            unsent_count.min_by_key(|(region, version, parity)| (*parity, *region, *version));
         first.map(|(region, version, parity)| Task::Send { region, version, parity })
     }
 
     /// Queries parities whose status is unknown or outdated.
-    pub(super) fn ask_others(&mut self, out: &mut Outbox<Command>) {
+    pub(super) fn query_parities(&mut self, out: &mut Outbox<Command>) {
         let now = self.now;
         if self.deltas.deadline().is_none_or(|due| due > now) {
             return;
         }
         let due = self.deltas.in_window(|window| window.deadline.is_some());
-        let due = due.filter(|(_, sending)| sending.due().is_some_and(|due| due <= now));
+        let due = due.filter(|(_, state)| state.due().is_some_and(|due| due <= now));
         let due: Vec<Key> = due.map(|(key, _)| key).collect();
         for key in due {
             let (index, version, parity) = key;
-            let Some(region) = self.awake.region(index) else { continue };
+            let Some(region) = self.metadata.region(index) else { continue };
             let Some(pending) = region.pending() else { continue };
             query(region, version, pending.floor(region.latest()), parity, out);
-            let sending = match self.deltas.get(key) {
-                Some(Sending::Stored { .. }) => Sending::Stored { at: now },
-                _ => Sending::Ask { at: Some(now) },
+            let state = match self.deltas.get(key) {
+                Some(DeltaState::Stored { .. }) => DeltaState::Stored { at: now },
+                _ => DeltaState::Ask { at: Some(now) },
             };
-            self.deltas.set(key, sending);
+            self.deltas.set(key, state);
         }
     }
 
@@ -267,16 +274,16 @@ impl Tome {
     pub(super) fn finish_send(
         &mut self,
         (index, version, parity): Key,
-        beside: Vec<Option<Vec<u8>>>,
-        loaded: &BTreeMap<At, Vec<u8>>,
+        extra: Vec<Option<Vec<u8>>>,
+        loaded: &BTreeMap<BlockAddress, Vec<u8>>,
         out: &mut Outbox<Command>,
     ) {
         let Some(pending) = self.pending(index, version) else { return };
-        let spot = self.awake.region(index).and_then(|region| region.spot(pending.offset));
+        let spot = self.metadata.region(index).and_then(|region| region.spot(pending.offset));
         let latest = loaded.get(&(index, pending.offset));
         let new = latest.filter(|_| spot == Some(pending.new)).cloned().map(Some);
-        let parts: Vec<Option<Vec<u8>>> = new.into_iter().chain(beside).collect();
-        let (part, len) = (self.mends.part(index, version), self.block_len());
+        let parts: Vec<Option<Vec<u8>>> = new.into_iter().chain(extra).collect();
+        let (part, len) = (self.repairs.part(index, version), self.block_len());
         let Some(bytes) = change_bytes(pending.change, &parts, part, latest, len) else {
             // The group is asked for what is bad.
             self.deltas.give_up(index, version, parity);
@@ -285,75 +292,75 @@ impl Tome {
         if !pending.is_sent {
             self.commit(vec![Row::Sent { region: index, version }], out);
         }
-        let Some(region) = self.awake.region(index) else { return };
+        let Some(region) = self.metadata.region(index) else { return };
         let floor = region.pending().map_or(Version::NONE, |list| list.floor(region.latest()));
         let change = Change { offset: pending.offset, version, signature: pending.change };
         let (group, member) = (region.group().id(), region.member());
         let message = Message::Delta { group, member, change, floor, bytes };
-        out.push(Command::Tell { to: region.group().parity_tome(parity), message });
-        self.deltas.set((index, version, parity), Sending::Sent { at: self.now });
+        out.push(Command::Send { to: region.group().parity_tome(parity), message });
+        self.deltas.set((index, version, parity), DeltaState::Sent { at: self.now });
     }
 
     /// Handles a message of another tome.
     pub(super) fn told(&mut self, from: TomeId, message: Message, out: &mut Outbox<Command>) {
         let group = message.group();
-        let Some(message) = self.told_of_seats(from, message, out) else { return };
-        let Some((index, region)) = self.awake.region_of(group) else {
+        let Some(message) = self.handle_move_message(from, message, out) else { return };
+        let Some((index, region)) = self.metadata.region_of(group) else {
             out.push(Command::Alarm(Alarm::Foreign { from, group }));
             return;
         };
-        if matches!(region.standing(), Standing::Building(_) | Standing::Left) {
+        if matches!(region.standing(), MembershipState::Building(_) | MembershipState::Left) {
             // It does not act for the member slot; only answers to a rebuild's requests are for it.
             if let Message::Holdings { round, held, .. } = message
-                && self.builds.asked(round)
+                && self.rebuild_state.asked(round)
             {
-                self.came_of_build(from, round, held, out);
+                self.handle_segment(from, round, held, out);
             }
             return;
         }
         match message {
             Message::Delta { member, change, floor, bytes, .. } => {
                 if !is_from(region, member, from) && !Self::is_shared(region, member, from) {
-                    self.stranger(from, group, out);
+                    self.reject_stranger(from, group, out);
                     return;
                 }
                 if !self.fits(&change, &bytes) {
                     out.push(Command::Alarm(Alarm::Foreign { from, group }));
                     return;
                 }
-                self.raise(index, member, floor, out);
+                self.raise_floor(index, member, floor, out);
                 match self.store(index, member, change, bytes, out) {
-                    Ok(status) => self.say_status(index, from, change.version, status, out),
+                    Ok(status) => self.send_status(index, from, change.version, status, out),
                     Err(_) => out.push(Command::Alarm(Alarm::Foreign { from, group })),
                 }
             }
             Message::Query { member, version, floor, .. } => {
                 if !is_from(region, member, from) {
-                    self.stranger(from, group, out);
+                    self.reject_stranger(from, group, out);
                     return;
                 }
-                self.raise(index, member, floor, out);
+                self.raise_floor(index, member, floor, out);
                 let status = self.status_of(index, member, version);
-                self.say_status(index, from, version, status, out);
+                self.send_status(index, from, version, status, out);
             }
             Message::Status { parity, version, status, .. } => {
                 let parities = region.group().split().parity();
                 if u32::from(parity) < parities && region.group().parity_tome(parity) == from {
-                    self.heard(index, version, parity, status, out);
+                    self.handle_status(index, version, parity, status, out);
                 }
             }
             Message::ReportWanted { .. } | Message::NodesWanted { .. } => {
-                if let Some(message) = self.answer_to(&message) {
-                    out.push(Command::Tell { to: from, message });
+                if let Some(message) = self.check_reply(&message) {
+                    out.push(Command::Send { to: from, message });
                 }
             }
             Message::Report { .. } | Message::Nodes { .. } => {
-                self.came_of_check(from, message, out);
+                self.handle_check_reply(from, message, out);
             }
             Message::HoldingsWanted { round, offsets, is_whole, .. } => {
                 self.hold(from, (group, round, offsets, is_whole), out);
             }
-            Message::Holdings { round, held, .. } => self.came_of_mend(from, round, held, out),
+            Message::Holdings { round, held, .. } => self.handle_holdings(from, round, held, out),
             Message::Freeze(_)
             | Message::Ready { .. }
             | Message::Share { .. }
@@ -365,7 +372,7 @@ impl Tome {
 
     /// Whether a delta is of a data block and matches its signature.
     fn fits(&self, change: &Change, bytes: &[u8]) -> bool {
-        let layout = self.awake.layout();
+        let layout = self.metadata.layout();
         layout.in_segment(change.offset).is_ok()
             && !layout.is_parity(change.offset)
             && bytes.len() == self.block_len()
@@ -373,18 +380,18 @@ impl Tome {
     }
 
     /// Raises the floor, below which a data member reports that every parity has everything.
-    fn raise(
+    fn raise_floor(
         &mut self,
         region: RegionIndex,
         member: Member,
         floor: Version,
         out: &mut Outbox<Command>,
     ) {
-        let known = self.awake.region(region).map(Region::role);
+        let known = self.metadata.region(region).map(Region::role);
         let Some(Role::Parity { applied, .. }) = known else { return };
         // What this parity has not applied cannot be applied everywhere.
-        let unfolded = self.awake.region(region).into_iter().flat_map(Region::stored);
-        let first = unfolded
+        let unapplied = self.metadata.region(region).into_iter().flat_map(Region::stored);
+        let first = unapplied
             .filter(|(of, _, stored)| *of == member && !stored.is_folded)
             .map(|(_, version, _)| version)
             .min();
@@ -403,17 +410,20 @@ impl Tome {
         bytes: Vec<u8>,
         out: &mut Outbox<Command>,
     ) -> Result<Status> {
-        let stored = self.awake.region(region).into_iter().flat_map(Region::stored);
+        let stored = self.metadata.region(region).into_iter().flat_map(Region::stored);
         let of_member: Vec<_> = stored.filter(|(of, _, _)| *of == member).collect();
         if let Some((_, version, known)) = of_member.iter().find(|(_, v, _)| *v == change.version) {
             if known.change != change {
-                return Err(TomeError::OtherChange { offset: change.offset, version: *version });
+                return Err(TomeError::ConflictingChange {
+                    offset: change.offset,
+                    version: *version,
+                });
             }
             return Ok(if known.is_folded { Status::Folded } else { Status::Stored });
         }
         // Later deltas are kept until this one arrives, applied or not: they must not crowd it out.
         let older = of_member.iter().filter(|(_, version, _)| *version < change.version).count();
-        let is_full = older >= DELTA_WINDOW || of_member.len() >= DELTAS_KEPT_MAX;
+        let is_full = older >= DELTA_WINDOW || of_member.len() >= DELTAS_STORED_MAX;
         match self.status_of(region, member, change.version) {
             Status::Unknown if is_full => Ok(Status::Full),
             Status::Unknown => {
@@ -425,7 +435,7 @@ impl Tome {
     }
 
     fn status_of(&self, region: RegionIndex, member: Member, version: Version) -> Status {
-        let Some(region) = self.awake.region(region) else { return Status::Unknown };
+        let Some(region) = self.metadata.region(region) else { return Status::Unknown };
         let Role::Parity { applied, stored } = region.role() else { return Status::Unknown };
         let known = stored.get(&(member, version));
         if known.is_some_and(|stored| !stored.is_folded) {
@@ -435,7 +445,7 @@ impl Tome {
         if is_folded { Status::Folded } else { Status::Unknown }
     }
 
-    fn say_status(
+    fn send_status(
         &self,
         region: RegionIndex,
         to: TomeId,
@@ -443,14 +453,14 @@ impl Tome {
         status: Status,
         out: &mut Outbox<Command>,
     ) {
-        let Some(region) = self.awake.region(region) else { return };
+        let Some(region) = self.metadata.region(region) else { return };
         let Some(parity) = region.parity() else { return };
         let message = Message::Status { group: region.group().id(), parity, version, status };
-        out.push(Command::Tell { to, message });
+        out.push(Command::Send { to, message });
     }
 
     /// Handles the status of a change at a parity.
-    fn heard(
+    fn handle_status(
         &mut self,
         region: RegionIndex,
         version: Version,
@@ -460,12 +470,12 @@ impl Tome {
     ) {
         let now = self.now;
         let key = (region, version, parity);
-        let Some(sending) = self.deltas.get(key) else { return };
+        let Some(state) = self.deltas.get(key) else { return };
         match status {
-            Status::Unknown if sending == Sending::Lost => {}
-            Status::Unknown => self.deltas.set(key, Sending::Send),
-            Status::Full => self.deltas.set(key, Sending::Ask { at: Some(now) }),
-            Status::Stored => self.deltas.set(key, Sending::Stored { at: now }),
+            Status::Unknown if state == DeltaState::Lost => {}
+            Status::Unknown => self.deltas.set(key, DeltaState::Send),
+            Status::Full => self.deltas.set(key, DeltaState::Ask { at: Some(now) }),
+            Status::Stored => self.deltas.set(key, DeltaState::Stored { at: now }),
             Status::Folded => {
                 self.deltas.update(region, |all| all.remove(&(version, parity)));
                 self.confirm(key, out);
@@ -477,15 +487,15 @@ impl Tome {
         let before = self.pending(region, version);
         self.commit(vec![Row::Confirmed { region, version, parity }], out);
         let Some(done) = before.filter(|_| self.pending(region, version).is_none()) else { return };
-        self.mends.forget(region, version);
+        self.repairs.forget(region, version);
         // The old block is no longer needed, nor the new one if it was rewritten.
-        let latest = self.awake.region(region).and_then(|region| region.spot(done.offset));
+        let latest = self.metadata.region(region).and_then(|region| region.spot(done.offset));
         let left = done.old.into_iter().chain([done.new]).filter(|spot| Some(*spot) != latest);
-        self.leave(region, &left.collect::<Vec<_>>());
-        self.settle(region, out);
-        let awake = &self.awake;
-        self.watched.retain(|name, request| {
-            let is_protected = awake.is_protected(name);
+        self.free_blocks(region, &left.collect::<Vec<_>>());
+        self.announce_floor(region, out);
+        let metadata = &self.metadata;
+        self.awaiting_protection.retain(|name, request| {
+            let is_protected = metadata.is_protected(name);
             if is_protected {
                 out.push(Command::Answer { request: *request, answer: Answer::Protected });
             }
@@ -495,10 +505,10 @@ impl Tome {
 
     /// Lets parities forget what they keep for each other, once nothing is in flight. If that
     /// message is lost, the next delta repeats it.
-    pub(super) fn settle(&self, region: RegionIndex, out: &mut Outbox<Command>) {
-        let Some(region) = self.awake.region(region) else { return };
+    pub(super) fn announce_floor(&self, region: RegionIndex, out: &mut Outbox<Command>) {
+        let Some(region) = self.metadata.region(region) else { return };
         let Some(pending) = region.pending().filter(|pending| pending.is_empty()) else { return };
-        if !Self::is_open(region) {
+        if !Self::accepts_blocks(region) {
             return;
         }
         for parity in Parities::all(region.group().split()).numbers() {
@@ -507,42 +517,43 @@ impl Tome {
     }
 
     /// Returns the stored deltas that can be applied now.
-    fn unfolded(&self) -> impl Iterator<Item = (RegionIndex, Member, Version, Offset)> {
-        let layout = self.awake.layout();
-        let all = self.awake.regions().flat_map(|(index, region)| {
+    fn unapplied(&self) -> impl Iterator<Item = (RegionIndex, Member, Version, Offset)> {
+        let layout = self.metadata.layout();
+        let all = self.metadata.regions().flat_map(|(index, region)| {
             region.stored().filter(|(_, _, stored)| !stored.is_folded).map(
                 move |(member, version, stored)| (index, member, version, stored.change.offset),
             )
         });
-        let rests = self.folds_rest.is_some_and(|until| self.now < until);
+        let is_backed_off = self.apply_backoff.is_some_and(|until| self.now < until);
         all.filter(move |(index, _, _, offset)| {
-            if rests {
+            if is_backed_off {
                 return false;
             }
             let at = layout.in_segment(*offset);
-            at.is_ok_and(|at| !self.broken.contains_key(&(*index, at.segment)))
+            at.is_ok_and(|at| !self.lost_segments.contains_key(&(*index, at.segment)))
         })
     }
 
     /// Number of deltas that can be applied now.
-    pub(super) fn folds(&self) -> usize {
-        self.unfolded().count()
+    pub(super) fn pending_applies(&self) -> usize {
+        self.unapplied().count()
     }
 
     /// Returns deltas of one region to apply together: by offset, for those of one offset change
     /// the same block, whichever member they come from; and no more than there is room to write.
-    pub(super) fn next_fold(&self) -> Option<Task> {
-        let (region, ..) = self.unfolded().next()?;
-        let own = self.unfolded().filter(|(of, ..)| *of == region);
+    pub(super) fn next_apply(&self) -> Option<Task> {
+        let (region, ..) = self.unapplied().next()?;
+        let own = self.unapplied().filter(|(of, ..)| *of == region);
         let mut own: Vec<(Offset, Member, Version)> =
             own.map(|(_, member, version, offset)| (offset, member, version)).collect();
         own.sort_unstable();
         let mut offsets: Vec<Offset> = own.iter().map(|(offset, ..)| *offset).collect();
         offsets.dedup();
-        offsets.truncate(FOLD_BATCH);
+        offsets.truncate(APPLY_BATCH);
         let has_room = |offsets: &[Offset]| {
-            let places: Vec<At> = offsets.iter().map(|offset| (region, *offset)).collect();
-            self.with_parity(&places).is_ok_and(|all| self.room_for(all.len()).is_ok())
+            let places: Vec<BlockAddress> =
+                offsets.iter().map(|offset| (region, *offset)).collect();
+            self.with_parity(&places).is_ok_and(|all| self.check_room(all.len()).is_ok())
         };
         while offsets.len() > 1 && !has_room(&offsets) {
             offsets.truncate(offsets.len() / 2);
@@ -550,25 +561,29 @@ impl Tome {
         let last = *offsets.last()?;
         let own = own.into_iter().take_while(|(offset, ..)| *offset <= last);
         let deltas = own.map(|(_, member, version)| (member, version)).collect();
-        Some(Task::Fold { region, deltas })
+        Some(Task::ApplyDeltas { region, deltas })
     }
 
-    pub(super) fn fold_places(&self, region: RegionIndex, deltas: &[(Member, Version)]) -> Vec<At> {
+    pub(super) fn apply_targets(
+        &self,
+        region: RegionIndex,
+        deltas: &[(Member, Version)],
+    ) -> Vec<BlockAddress> {
         let deltas: BTreeSet<_> = deltas.iter().copied().collect();
-        let stored = self.awake.region(region).into_iter().flat_map(Region::stored);
+        let stored = self.metadata.region(region).into_iter().flat_map(Region::stored);
         let own = stored.filter(|(member, version, _)| deltas.contains(&(*member, *version)));
         own.map(|(_, _, stored)| (region, stored.change.offset)).collect()
     }
 
     /// Applies deltas to parity and records them as applied, in one commit.
-    pub(super) fn finish_fold(
+    pub(super) fn finish_apply(
         &mut self,
         index: RegionIndex,
         deltas: &[(Member, Version)],
-        loaded: &BTreeMap<At, Vec<u8>>,
+        loaded: &BTreeMap<BlockAddress, Vec<u8>>,
         out: &mut Outbox<Command>,
     ) -> Result<()> {
-        let Some(region) = self.awake.region(index) else { return Ok(()) };
+        let Some(region) = self.metadata.region(index) else { return Ok(()) };
         let Some(parity) = region.parity() else { return Ok(()) };
         let code = crate::segment::SegmentCode::new(region.group().split())?;
         let mut changes: BTreeMap<Offset, Vec<u8>> = BTreeMap::new();
@@ -588,12 +603,12 @@ impl Tome {
             version: *version,
         });
         self.commit(staged.rows.into_iter().chain(folded).collect(), out);
-        for (region, spots) in &staged.left {
-            self.leave(*region, spots);
+        for (region, physical_blocks) in &staged.left {
+            self.free_blocks(*region, physical_blocks);
         }
         for (member, version) in deltas {
             let to = seats[member.as_usize()].tome;
-            self.say_status(index, to, *version, Status::Folded, out);
+            self.send_status(index, to, *version, Status::Folded, out);
         }
         Ok(())
     }
@@ -603,7 +618,7 @@ impl Tome {
 fn query(region: &Region, version: Version, floor: Version, parity: u8, out: &mut Outbox<Command>) {
     let (group, member) = (region.group().id(), region.member());
     let message = Message::Query { group, member, version, floor };
-    out.push(Command::Tell { to: region.group().parity_tome(parity), message });
+    out.push(Command::Send { to: region.group().parity_tome(parity), message });
 }
 
 /// Whether a tome is the data member that it claims to be.

@@ -8,23 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_codes::{Signature, sector_checksum, signature};
 use fulgurite_units::Outbox;
 
-use super::{Alarm, Answer, Bits, Command, RequestId, Tome};
-use crate::awake::{Object, Region, Row};
-use crate::limits::{DELTA_WINDOW, PENDING_MAX, READS_AHEAD_MAX, RESEND};
+use super::{Alarm, Answer, Bitmap, Command, RequestId, Tome};
+use crate::limits::{DELTA_WINDOW, PENDING_MAX, READ_OVERTAKES_MAX, RESEND_INTERVAL};
+use crate::membership_state::MembershipState;
 use crate::message::Message;
+use crate::metadata::{Object, Region, Row};
+use crate::object_assembler::{ExpectedObject, VerifiedObject};
 use crate::pending::{Parities, Pending};
 use crate::rebuild::Step;
 use crate::segment::SegmentCode;
-use crate::standing::Standing;
-use crate::whole::{Wanted, Whole};
-use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
+use crate::{
+    GroupId, Member, Offset, PhysicalBlock, RegionIndex, Result, TomeError, TomeId, Version,
+};
 
 /// A block of this tome.
-pub(super) type At = (RegionIndex, Offset);
+pub(super) type BlockAddress = (RegionIndex, Offset);
 
 /// Where the answer about a member's holdings goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum Requester {
     /// Another member, with the number of its request.
     Tome(TomeId, u64),
     /// A client that recovers an object of a lost member.
@@ -45,7 +47,7 @@ pub(super) enum Task {
         name: String,
     },
     /// Apply stored deltas of one region to its blocks.
-    Fold {
+    ApplyDeltas {
         region: RegionIndex,
         deltas: Vec<(Member, Version)>,
     },
@@ -57,12 +59,12 @@ pub(super) enum Task {
     },
     /// Answer with what this member knows of some offsets.
     Hold {
-        to: Asker,
+        to: Requester,
         group: GroupId,
         offsets: Vec<Offset>,
     },
     /// Add a segment of a source to a region that is being rebuilt.
-    Build {
+    AddSegment {
         region: RegionIndex,
         step: Step,
         segment: u32,
@@ -70,7 +72,7 @@ pub(super) enum Task {
     },
     /// Scrub blocks; `next` is where a full scrub continues afterwards.
     Scrub {
-        blocks: Vec<At>,
+        blocks: Vec<BlockAddress>,
         next: Option<u64>,
     },
 }
@@ -83,18 +85,18 @@ impl Task {
 
     /// Whether a client waits to read.
     pub(super) const fn reads(&self) -> bool {
-        matches!(self, Self::Get { .. } | Self::Hold { to: Asker::Client(_), .. })
+        matches!(self, Self::Get { .. } | Self::Hold { to: Requester::Client(_), .. })
     }
 
     const fn request(&self) -> Option<RequestId> {
         match self {
             Self::Put { request, .. }
             | Self::Get { request, .. }
-            | Self::Hold { to: Asker::Client(request), .. } => Some(*request),
-            Self::Fold { .. }
+            | Self::Hold { to: Requester::Client(request), .. } => Some(*request),
+            Self::ApplyDeltas { .. }
             | Self::Send { .. }
-            | Self::Hold { to: Asker::Tome(..), .. }
-            | Self::Build { .. }
+            | Self::Hold { to: Requester::Tome(..), .. }
+            | Self::AddSegment { .. }
             | Self::Scrub { .. } => None,
         }
     }
@@ -106,15 +108,15 @@ pub(super) struct Job {
     id: u64,
     task: Task,
     /// Blocks that an object is written to.
-    places: Vec<At>,
+    places: Vec<BlockAddress>,
     /// Blocks to read and verify.
-    wanted: BTreeSet<At>,
+    wanted: BTreeSet<BlockAddress>,
     /// Additional physical blocks to read, which have no signature of their own.
-    beside: Vec<Spot>,
+    extra: Vec<PhysicalBlock>,
     /// Whether whole segments are read to repair bad blocks.
-    heals: bool,
-    loaded: BTreeMap<At, Vec<u8>>,
-    loaded_beside: Vec<Option<Vec<u8>>>,
+    is_repairing: bool,
+    loaded: BTreeMap<BlockAddress, Vec<u8>>,
+    loaded_extra: Vec<Option<Vec<u8>>>,
 }
 
 impl Job {
@@ -122,7 +124,7 @@ impl Job {
         &self.task
     }
 
-    pub(super) fn places(&self) -> &[At] {
+    pub(super) fn places(&self) -> &[BlockAddress] {
         &self.places
     }
 }
@@ -130,20 +132,20 @@ impl Job {
 impl Tome {
     /// Returns the next task: clients first, then protection, then scrubs.
     pub(super) fn next_task(&mut self) -> Option<Task> {
-        self.next_of_client()
-            .or_else(|| self.next_fold())
+        self.next_client_task()
+            .or_else(|| self.next_apply())
             .or_else(|| self.next_send())
-            .or_else(|| self.next_mend())
-            .or_else(|| self.next_piece())
+            .or_else(|| self.next_repair())
+            .or_else(|| self.next_segment_task())
             .or_else(|| self.next_scrub())
     }
 
     /// Returns the next client request: reads overtake puts, which are less urgent, but after a
     /// limited number in a row the request that waited longest is next.
-    fn next_of_client(&mut self) -> Option<Task> {
+    fn next_client_task(&mut self) -> Option<Task> {
         let read = self.tasks.iter().position(|(_, task)| task.reads());
-        let at = read.filter(|_| self.reads_ahead < READS_AHEAD_MAX).unwrap_or(0);
-        self.reads_ahead = if at == 0 { 0 } else { self.reads_ahead + 1 };
+        let at = read.filter(|_| self.read_overtakes < READ_OVERTAKES_MAX).unwrap_or(0);
+        self.read_overtakes = if at == 0 { 0 } else { self.read_overtakes + 1 };
         self.tasks.remove(at).map(|(_, task)| task)
     }
 
@@ -156,16 +158,16 @@ impl Tome {
             task,
             places: Vec::new(),
             wanted: BTreeSet::new(),
-            beside: Vec::new(),
-            heals: false,
+            extra: Vec::new(),
+            is_repairing: false,
             loaded: BTreeMap::new(),
-            loaded_beside: Vec::new(),
+            loaded_extra: Vec::new(),
         };
         match self.plan(&mut job) {
             Ok(()) => {
-                match self.gathering(&job) {
-                    Some((spots, wanted)) => {
-                        out.push(Command::Gather { job: job.id, spots, wanted });
+                match self.object_read_plan(&job) {
+                    Some((physical_blocks, wanted)) => {
+                        out.push(Command::ReadObject { job: job.id, physical_blocks, wanted });
                         self.job = Some(job);
                     }
                     None => self.load(job, out),
@@ -181,48 +183,48 @@ impl Tome {
 
     /// Plans the reads of a job.
     fn plan(&mut self, job: &mut Job) -> Result<()> {
-        let layout = *self.awake.layout();
+        let layout = *self.metadata.layout();
         match &job.task {
             Task::Put { bytes, avoided, .. } => {
                 let blocks = bytes.len().div_ceil(self.block_len());
                 job.places = self.choose(blocks, avoided)?;
                 job.wanted = self.with_parity(&job.places)?;
-                self.room_for(job.wanted.len())?;
+                self.check_room(job.wanted.len())?;
             }
             Task::Get { name, .. } => {
                 let no_object = || TomeError::NoObject { name: name.clone() };
-                let object = self.awake.object(name).ok_or_else(no_object)?;
+                let object = self.metadata.object(name).ok_or_else(no_object)?;
                 job.wanted = object.blocks.iter().copied().collect();
             }
-            Task::Fold { region, deltas } => {
-                let places = self.fold_places(*region, deltas);
+            Task::ApplyDeltas { region, deltas } => {
+                let places = self.apply_targets(*region, deltas);
                 job.wanted = self.with_parity(&places)?;
             }
             Task::Send { region, version, .. } => {
-                let part = self.mends.part(*region, *version).map(|part| signature(part));
+                let part = self.repairs.part(*region, *version).map(|part| signature(part));
                 let pending = self.pending(*region, *version);
                 if part.is_some() && part == pending.map(|pending| pending.change) {
                     // A parity knew the change, so nothing has to be read for it.
                 } else if let Some(pending) = self.pending(*region, *version) {
                     // The new block is repaired if needed, while it is the latest at its offset.
                     let at = (*region, pending.offset);
-                    let latest = self.awake.region(*region).and_then(|r| r.spot(pending.offset));
+                    let latest = self.metadata.region(*region).and_then(|r| r.spot(pending.offset));
                     if latest == Some(pending.new) || part.is_some() {
                         job.wanted = BTreeSet::from([at]);
                     }
                     if latest != Some(pending.new) {
-                        job.beside.push(pending.new);
+                        job.extra.push(pending.new);
                     }
-                    job.beside.extend(pending.old);
+                    job.extra.extend(pending.old);
                 }
             }
             Task::Hold { group, offsets, .. } => {
                 let no_group = TomeError::NoGroup { group: *group };
-                let (index, _) = self.awake.region_of(*group).ok_or(no_group)?;
+                let (index, _) = self.metadata.region_of(*group).ok_or(no_group)?;
                 job.wanted = offsets.iter().map(|offset| (index, *offset)).collect();
-                job.beside = self.hold_spots(*group, offsets);
+                job.extra = self.holding_blocks(*group, offsets);
             }
-            Task::Build { region, segment, .. } => {
+            Task::AddSegment { region, segment, .. } => {
                 let offsets = layout.segment_offsets(*segment);
                 job.wanted = offsets.map(|offset| (*region, offset)).collect();
             }
@@ -232,24 +234,30 @@ impl Tome {
     }
 
     /// Returns the physical blocks of an object to read, and what is expected of them.
-    fn gathering(&self, job: &Job) -> Option<(Vec<Spot>, Wanted)> {
+    fn object_read_plan(&self, job: &Job) -> Option<(Vec<PhysicalBlock>, ExpectedObject)> {
         let Task::Get { name, .. } = &job.task else { return None };
-        let object = self.awake.object(name)?;
-        let spot = |(region, offset): &At| self.awake.region(*region)?.spot(*offset);
-        let spots = object.blocks.iter().map(spot).collect::<Option<Vec<Spot>>>()?;
+        let object = self.metadata.object(name)?;
+        let spot = |(region, offset): &BlockAddress| self.metadata.region(*region)?.spot(*offset);
+        let physical_blocks =
+            object.blocks.iter().map(spot).collect::<Option<Vec<PhysicalBlock>>>()?;
         let signatures = object.blocks.iter().map(|at| self.signature_of(*at)).collect();
         let block_bytes = self.block_len();
         let Object { bytes, digest, .. } = *object;
-        Some((spots, Wanted { signatures, block_bytes, bytes, digest }))
+        Some((physical_blocks, ExpectedObject { signatures, block_bytes, bytes, digest }))
     }
 
     /// Answers with the object, or else reads it block by block for repair.
-    pub(super) fn gathered(&mut self, id: u64, whole: Option<Whole>, out: &mut Outbox<Command>) {
+    pub(super) fn object_read(
+        &mut self,
+        id: u64,
+        whole: Option<VerifiedObject>,
+        out: &mut Outbox<Command>,
+    ) {
         let Some(job) = self.job.take_if(|job| job.id == id) else { return };
         let (Some(whole), Task::Get { request, name }) = (whole, &job.task) else {
             return self.load(job, out);
         };
-        if self.awake.object(name).is_none() {
+        if self.metadata.object(name).is_none() {
             let error = TomeError::NoObject { name: name.clone() };
             return self.fail(job, error, out);
         }
@@ -258,8 +266,8 @@ impl Tome {
     }
 
     /// Returns blocks with the parity of their segments.
-    pub(super) fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
-        let layout = self.awake.layout();
+    pub(super) fn with_parity(&self, places: &[BlockAddress]) -> Result<BTreeSet<BlockAddress>> {
+        let layout = self.metadata.layout();
         let mut wanted = BTreeSet::new();
         for (region, offset) in places {
             let at = layout.in_segment(*offset)?;
@@ -270,21 +278,21 @@ impl Tome {
     }
 
     fn load(&mut self, job: Job, out: &mut Outbox<Command>) {
-        let spots: Vec<Spot> =
-            self.mapped(&job).map(|(_, s)| s).chain(job.beside.clone()).collect();
+        let physical_blocks: Vec<PhysicalBlock> =
+            self.written_blocks(&job).map(|(_, s)| s).chain(job.extra.clone()).collect();
         let id = job.id;
         self.job = Some(job);
-        if spots.is_empty() {
+        if physical_blocks.is_empty() {
             self.read(id, Vec::new(), out);
         } else {
-            out.push(Command::Read { job: id, spots });
+            out.push(Command::Read { job: id, physical_blocks });
         }
     }
 
     /// Returns the written blocks of a job with their physical blocks.
-    fn mapped(&self, job: &Job) -> impl Iterator<Item = (At, Spot)> {
+    fn written_blocks(&self, job: &Job) -> impl Iterator<Item = (BlockAddress, PhysicalBlock)> {
         job.wanted.iter().filter_map(|(region, offset)| {
-            let spot = self.awake.region(*region)?.spot(*offset)?;
+            let spot = self.metadata.region(*region)?.spot(*offset)?;
             Some(((*region, *offset), spot))
         })
     }
@@ -300,9 +308,10 @@ impl Tome {
         let length = self.block_len();
         let blocks = blocks.into_iter().map(|block| block.filter(|bytes| bytes.len() == length));
         let mut blocks = blocks.collect::<Vec<_>>().into_iter();
-        let mapped: Vec<At> = self.mapped(&job).map(|(at, _)| at).collect();
+        let written_blocks: Vec<BlockAddress> =
+            self.written_blocks(&job).map(|(at, _)| at).collect();
         let mut bad = BTreeSet::new();
-        for (at, bytes) in mapped.into_iter().zip(blocks.by_ref()) {
+        for (at, bytes) in written_blocks.into_iter().zip(blocks.by_ref()) {
             match bytes.filter(|bytes| signature(bytes) == self.signature_of(at)) {
                 Some(bytes) => {
                     job.loaded.insert(at, bytes);
@@ -312,13 +321,13 @@ impl Tome {
                 }
             }
         }
-        job.loaded_beside = blocks.collect();
+        job.loaded_extra = blocks.collect();
         let loaded = if bad.is_empty() {
             Ok(false)
-        } else if job.heals {
+        } else if job.is_repairing {
             self.heal(&mut job, &bad, out).map(|()| false)
         } else {
-            self.widen(&mut job, &bad).map(|()| true)
+            self.extend_to_segments(&mut job, &bad).map(|()| true)
         };
         match loaded {
             Ok(true) => self.load(job, out),
@@ -328,11 +337,11 @@ impl Tome {
     }
 
     /// Extends a job to the whole segments of bad blocks.
-    fn widen(&self, job: &mut Job, bad: &BTreeSet<At>) -> Result<()> {
-        job.heals = true;
+    fn extend_to_segments(&self, job: &mut Job, bad: &BTreeSet<BlockAddress>) -> Result<()> {
+        job.is_repairing = true;
         for (region, offset) in bad {
-            let at = self.awake.layout().in_segment(*offset)?;
-            let offsets = self.awake.layout().segment_offsets(at.segment);
+            let at = self.metadata.layout().in_segment(*offset)?;
+            let offsets = self.metadata.layout().segment_offsets(at.segment);
             job.wanted.extend(offsets.map(|offset| (*region, offset)));
         }
         Ok(())
@@ -340,8 +349,13 @@ impl Tome {
 
     /// Rebuilds bad blocks and writes them elsewhere. A segment with too many bad blocks raises an
     /// alarm; a scrub job continues without it.
-    fn heal(&mut self, job: &mut Job, bad: &BTreeSet<At>, out: &mut Outbox<Command>) -> Result<()> {
-        let layout = *self.awake.layout();
+    fn heal(
+        &mut self,
+        job: &mut Job,
+        bad: &BTreeSet<BlockAddress>,
+        out: &mut Outbox<Command>,
+    ) -> Result<()> {
+        let layout = *self.metadata.layout();
         let mut segments = BTreeSet::new();
         for (region, offset) in bad {
             segments.insert((*region, layout.in_segment(*offset)?.segment));
@@ -352,7 +366,7 @@ impl Tome {
                 offsets.iter().map(|offset| self.signature_of((region, *offset))).collect();
             let zeros = || vec![0; self.block_len()];
             let is_written = |offset: Offset| {
-                self.awake.region(region).is_some_and(|region| region.spot(offset).is_some())
+                self.metadata.region(region).is_some_and(|region| region.spot(offset).is_some())
             };
             let mut blocks: Vec<Option<Vec<u8>>> = offsets
                 .iter()
@@ -363,20 +377,20 @@ impl Tome {
                 .collect();
             let unread = SegmentCode::bad(&blocks, &signatures);
             for position in &unread {
-                let found = self.mends.found((region, offsets[*position]));
+                let found = self.repairs.found((region, offsets[*position]));
                 blocks[*position] = found.cloned().or_else(|| blocks[*position].take());
             }
             match self.code.rebuild(&mut blocks, &signatures) {
                 Ok(_) => {
                     self.heal_segment(job, region, &offsets, &unread, &blocks, out)?;
-                    self.mended(region, segment);
+                    self.repaired(region, segment);
                 }
                 Err(error) => {
                     let bad = unread.iter().map(|position| offsets[*position]);
                     // When signatures form no codeword, none of them tells what to recover.
                     let is_lost = matches!(error, TomeError::SegmentLost { .. });
                     let bad = bad.filter(|_| is_lost).collect();
-                    if self.broken.insert((region, segment), bad).is_none() {
+                    if self.lost_segments.insert((region, segment), bad).is_none() {
                         out.push(Command::Alarm(Alarm::SegmentLost { region, segment }));
                     }
                     if !matches!(job.task, Task::Scrub { .. }) {
@@ -397,19 +411,19 @@ impl Tome {
         blocks: &[Option<Vec<u8>>],
         out: &mut Outbox<Command>,
     ) -> Result<()> {
-        self.room_for(healed.len())?;
+        self.check_room(healed.len())?;
         let mut rows = Vec::new();
         let mut left = Vec::new();
         for position in healed {
             let (offset, Some(bytes)) = (offsets[*position], &blocks[*position]) else { continue };
             job.loaded.insert((region, offset), bytes.clone());
-            let version = self.awake.region(region).map_or(Version::NONE, |r| r.version(offset));
-            left.extend(self.awake.region(region).and_then(|region| region.spot(offset)));
+            let version = self.metadata.region(region).map_or(Version::NONE, |r| r.version(offset));
+            left.extend(self.metadata.region(region).and_then(|region| region.spot(offset)));
             let spot = self.write(bytes.clone(), out)?;
             rows.push(Row::Block { region, offset, spot, version, change: Signature::ZERO });
         }
         self.commit(rows, out);
-        self.leave(region, &left);
+        self.free_blocks(region, &left);
         out.push(Command::Alarm(Alarm::Healed { region, blocks: healed.len() }));
         Ok(())
     }
@@ -424,28 +438,28 @@ impl Tome {
                     out.push(Command::Answer { request, answer: Answer::Bytes(bytes) });
                 })
             }
-            Task::Fold { region, deltas } => {
+            Task::ApplyDeltas { region, deltas } => {
                 let (region, deltas) = (*region, deltas.clone());
-                self.finish_fold(region, &deltas, &job.loaded, out)
+                self.finish_apply(region, &deltas, &job.loaded, out)
             }
             Task::Send { region, version, parity } => {
                 let (region, version, parity) = (*region, *version, *parity);
-                let beside = std::mem::take(&mut job.loaded_beside);
-                self.finish_send((region, version, parity), beside, &job.loaded, out);
+                let extra = std::mem::take(&mut job.loaded_extra);
+                self.finish_send((region, version, parity), extra, &job.loaded, out);
                 Ok(())
             }
             Task::Hold { to, group, offsets } => {
-                let spots = job.beside.iter().copied();
-                let beside = spots.zip(job.loaded_beside.iter().cloned()).collect();
-                self.finish_hold((*to, *group), offsets, &job.loaded, beside, out);
+                let physical_blocks = job.extra.iter().copied();
+                let extra = physical_blocks.zip(job.loaded_extra.iter().cloned()).collect();
+                self.send_holdings((*to, *group), offsets, &job.loaded, extra, out);
                 Ok(())
             }
-            Task::Build { region, step, segment, blocks } => {
-                self.finish_build(*region, (*step, *segment), blocks, &job.loaded, out)
+            Task::AddSegment { region, step, segment, blocks } => {
+                self.finish_segment(*region, (*step, *segment), blocks, &job.loaded, out)
             }
             Task::Scrub { next, .. } => {
                 if let Some(next) = *next {
-                    self.scrubbed_to(next, out);
+                    self.record_scrubbed(next, out);
                 }
                 Ok(())
             }
@@ -457,7 +471,7 @@ impl Tome {
 
     fn assemble(&self, job: &Job, name: &str) -> Result<Vec<u8>> {
         let no_object = || TomeError::NoObject { name: name.to_owned() };
-        let object = self.awake.object(name).ok_or_else(no_object)?;
+        let object = self.metadata.object(name).ok_or_else(no_object)?;
         let blocks = object.blocks.iter().filter_map(|at| job.loaded.get(at));
         let mut bytes = Vec::with_capacity(object.blocks.len() * self.block_len());
         blocks.for_each(|block| bytes.extend_from_slice(block));
@@ -465,7 +479,7 @@ impl Tome {
         if sector_checksum(&bytes) == object.digest {
             return Ok(bytes);
         }
-        Err(TomeError::Digest { name: name.to_owned() })
+        Err(TomeError::DigestMismatch { name: name.to_owned() })
     }
 
     /// Writes an object's blocks and records its name, in one commit.
@@ -486,7 +500,7 @@ impl Tome {
         let staged = self.stage(&changes, &job.loaded, out)?;
         let mut rows = staged.rows;
         for (at, written) in &staged.data {
-            let group = self.awake.region(at.0).map(|region| region.group().split());
+            let group = self.metadata.region(at.0).map(|region| region.group().split());
             let pending = Pending {
                 offset: at.1,
                 old: written.old,
@@ -500,11 +514,11 @@ impl Tome {
         }
         rows.push(Row::Object { name: name.clone(), object });
         self.commit(rows, out);
-        for (region, spots) in &staged.left {
-            self.leave(*region, spots);
+        for (region, physical_blocks) in &staged.left {
+            self.free_blocks(*region, physical_blocks);
         }
-        self.deltas.written(&self.awake, changes.keys().copied());
-        self.watched.insert(name, request);
+        self.deltas.written(&self.metadata, changes.keys().copied());
+        self.awaiting_protection.insert(name, request);
         out.push(Command::Answer { request, answer: Answer::Local });
         job.places.clear();
         Ok(())
@@ -513,42 +527,42 @@ impl Tome {
     /// Fails a job and reports the error to its client.
     fn fail(&mut self, job: Job, error: TomeError, out: &mut Outbox<Command>) {
         for (region, offset) in &job.places {
-            if let Some(bits) = self.used.get_mut(region) {
-                bits.give_back(offset.as_usize());
+            if let Some(bitmap) = self.used.get_mut(region) {
+                bitmap.give_back(offset.as_usize());
             }
         }
         if let Some(request) = job.task.request() {
             out.push(Command::Answer { request, answer: Answer::Refused(error) });
         } else if let Task::Send { region, version, parity } = job.task {
             self.deltas.give_up(region, version, parity);
-        } else if let Task::Hold { to: Asker::Tome(to, round), group, .. } = job.task {
+        } else if let Task::Hold { to: Requester::Tome(to, round), group, .. } = job.task {
             let message = Message::Holdings { group, round, held: None };
-            out.push(Command::Tell { to, message });
-        } else if let Task::Build { region, .. } = job.task {
-            self.failed_build(region, out);
-        } else if let Task::Fold { .. } = job.task {
+            out.push(Command::Send { to, message });
+        } else if let Task::AddSegment { region, .. } = job.task {
+            self.rebuild_failed(region, out);
+        } else if let Task::ApplyDeltas { .. } = job.task {
             // There was no room; or a segment is lost, and its deltas are skipped from now on.
-            self.folds_rest = Some(self.now + RESEND);
+            self.apply_backoff = Some(self.now + RESEND_INTERVAL);
         }
     }
 
     /// Chooses free data blocks for an object, all in one region, so that it moves with that when
     /// its tome is lost.
-    fn choose(&mut self, count: usize, avoided: &BTreeSet<TomeId>) -> Result<Vec<At>> {
-        let layout = *self.awake.layout();
+    fn choose(&mut self, count: usize, avoided: &BTreeSet<TomeId>) -> Result<Vec<BlockAddress>> {
+        let layout = *self.metadata.layout();
         for region in self.regions_for(count, avoided)? {
-            let Some(bits) = self.used.get_mut(&region) else { continue };
-            let broken = &self.broken;
+            let Some(bitmap) = self.used.get_mut(&region) else { continue };
+            let lost_segments = &self.lost_segments;
             let is_good = |place: usize| {
                 let offset = Offset::at(place);
                 let segment = layout.in_segment(offset).map_or(0, |at| at.segment);
-                !layout.is_parity(offset) && !broken.contains_key(&(region, segment))
+                !layout.is_parity(offset) && !lost_segments.contains_key(&(region, segment))
             };
-            let places: Vec<usize> = (0..count).map_while(|_| bits.take_first(is_good)).collect();
+            let places: Vec<usize> = (0..count).map_while(|_| bitmap.take_first(is_good)).collect();
             if places.len() == count {
                 return Ok(places.into_iter().map(|at| (region, Offset::at(at))).collect());
             }
-            places.into_iter().for_each(|place| bits.give_back(place));
+            places.into_iter().for_each(|place| bitmap.give_back(place));
         }
         Err(TomeError::Full { what: "objects" })
     }
@@ -561,21 +575,22 @@ impl Tome {
         count: usize,
         avoided: &BTreeSet<TomeId>,
     ) -> Result<Vec<RegionIndex>> {
-        let layout = self.awake.layout();
+        let layout = self.metadata.layout();
         let parity = (layout.region_blocks() - layout.region_data_blocks()) as usize;
         let mut regions: Vec<(bool, usize, RegionIndex)> = Vec::new();
         let mut is_full = true;
         let is_avoided = |region: &Region| {
             let mut seats = region.group().seats().iter();
-            !avoided.is_empty() && seats.any(|seat| avoided.contains(&seat.tome))
+            !avoided.is_empty() && seats.any(|slot| avoided.contains(&slot.tome))
         };
-        for (index, region) in self.awake.regions().filter(|(_, region)| !is_avoided(region)) {
+        for (index, region) in self.metadata.regions().filter(|(_, region)| !is_avoided(region)) {
             let Some(pending) = region.pending() else { continue };
-            let free = self.used.get(&index).map_or(0, Bits::free).saturating_sub(parity);
-            let has_room = |room: usize| *region.standing() != Standing::Left && room >= count;
+            let free = self.used.get(&index).map_or(0, Bitmap::free).saturating_sub(parity);
+            let has_room =
+                |room: usize| *region.standing() != MembershipState::Left && room >= count;
             is_full &= !has_room(free);
             let room = free.min(PENDING_MAX - pending.len());
-            if Self::is_open(region) && has_room(room) {
+            if Self::accepts_blocks(region) && has_room(room) {
                 let goes_along =
                     !pending.is_empty() && pending.len().saturating_add(count) <= DELTA_WINDOW;
                 regions.push((goes_along, room, index));
@@ -591,10 +606,10 @@ impl Tome {
     }
 
     pub(super) fn block_len(&self) -> usize {
-        usize::try_from(self.awake.layout().block_bytes()).unwrap_or(usize::MAX)
+        usize::try_from(self.metadata.layout().block_bytes()).unwrap_or(usize::MAX)
     }
 
-    pub(super) fn signature_of(&self, (region, offset): At) -> Signature {
-        self.awake.region(region).map_or(Signature::ZERO, |region| region.tree().block(offset))
+    pub(super) fn signature_of(&self, (region, offset): BlockAddress) -> Signature {
+        self.metadata.region(region).map_or(Signature::ZERO, |region| region.tree().block(offset))
     }
 }

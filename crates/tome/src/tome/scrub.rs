@@ -8,12 +8,13 @@
 
 use fulgurite_units::{Duration, Instant, Outbox, RandomStream};
 
-use super::jobs::{At, Task};
+use super::jobs::{BlockAddress, Task};
 use super::{Answer, Command, RequestId, Tome};
-use crate::awake::{Row, Scrubbed};
 use crate::limits::{
-    FULL_SCRUB, LIMITED_SCRUB, SCRUB_ASKERS_MAX, SCRUB_BATCH, SCRUB_LATE, SCRUB_SCAN,
+    FULL_SCRUB, LIMITED_SCRUB_BLOCKS, SCRUB_BATCH, SCRUB_LAG_DIVISOR, SCRUB_REQUESTS_MAX,
+    SCRUB_SCAN_BLOCKS,
 };
+use crate::metadata::{Row, Scrubbed};
 use crate::{Offset, RegionIndex, TomeError};
 
 /// The state of both scrubs.
@@ -27,19 +28,19 @@ pub(super) struct Scrub {
     /// Places left of a requested scrub.
     wanted: u64,
     /// The requests for it.
-    askers: Vec<RequestId>,
+    requests: Vec<RequestId>,
 }
 
 impl Scrub {
     pub(super) fn new(now: Instant, before: Scrubbed, stream: RandomStream) -> Self {
         let began = now.as_nanos().saturating_sub(before.spent.as_nanos());
         let began = Instant::from_nanos(began);
-        Self { stream, limited: 0, began, wanted: 0, askers: Vec::new() }
+        Self { stream, limited: 0, began, wanted: 0, requests: Vec::new() }
     }
 
     /// Starts a limited scrub after a spin-up.
     pub(super) fn begin(&mut self) {
-        self.limited = LIMITED_SCRUB;
+        self.limited = LIMITED_SCRUB_BLOCKS;
     }
 
     /// Returns the block that this pass should have reached by now.
@@ -51,21 +52,22 @@ impl Scrub {
 
     /// Whether to spin the disk up.
     pub(super) fn is_late(&self, now: Instant, scrubbed: Scrubbed, blocks: u64) -> bool {
-        self.wanted > 0 || self.due(now, scrubbed.next, blocks) >= late(scrubbed.next, blocks)
+        self.wanted > 0 || self.due(now, scrubbed.next, blocks) >= lag_limit(scrubbed.next, blocks)
     }
 
     /// Returns when it becomes late, if nothing spins the disk up before; when it is late already,
     /// the time to check again.
     pub(super) fn deadline(&self, now: Instant, next: u64, blocks: u64) -> Instant {
         let period = u128::from(FULL_SCRUB.as_nanos());
-        let spent = (period * u128::from(late(next, blocks))).div_ceil(u128::from(blocks.max(1)));
+        let spent =
+            (period * u128::from(lag_limit(next, blocks))).div_ceil(u128::from(blocks.max(1)));
         let at = self.began + Duration::from_nanos(u64::try_from(spent).unwrap_or(u64::MAX));
-        let again = now + Duration::from_nanos(FULL_SCRUB.as_nanos() / SCRUB_LATE);
+        let again = now + Duration::from_nanos(FULL_SCRUB.as_nanos() / SCRUB_LAG_DIVISOR);
         if at > now { at } else { again }
     }
 
     /// Records that the blocks before `next` are read.
-    fn reached(&mut self, now: Instant, before: Scrubbed, next: u64, blocks: u64) -> Scrubbed {
+    fn advance_to(&mut self, now: Instant, before: Scrubbed, next: u64, blocks: u64) -> Scrubbed {
         if next < blocks {
             return Scrubbed { next, spent: now.since(self.began), ..before };
         }
@@ -75,20 +77,20 @@ impl Scrub {
 }
 
 /// Returns the block that must be due before the disk is spun up, for a pass at `next`.
-fn late(next: u64, blocks: u64) -> u64 {
-    (next + (blocks / SCRUB_LATE).max(1)).min(blocks)
+fn lag_limit(next: u64, blocks: u64) -> u64 {
+    (next + (blocks / SCRUB_LAG_DIVISOR).max(1)).min(blocks)
 }
 
 impl Tome {
     /// Has everything written read, once around the disk. A request during a requested scrub is
     /// counted from there on.
     pub(super) fn scrub_all(&mut self, request: RequestId, out: &mut Outbox<Command>) {
-        if self.scrub.askers.len() >= SCRUB_ASKERS_MAX {
+        if self.scrub.requests.len() >= SCRUB_REQUESTS_MAX {
             let answer = Answer::Refused(TomeError::Backlog { what: "scrubs" });
             out.push(Command::Answer { request, answer });
             return;
         }
-        self.scrub.askers.push(request);
+        self.scrub.requests.push(request);
         self.scrub.wanted = self.blocks();
     }
 
@@ -105,16 +107,16 @@ impl Tome {
     }
 
     /// Records that the blocks before a place are read.
-    pub(super) fn scrubbed_to(&mut self, next: u64, out: &mut Outbox<Command>) {
-        let before = self.awake.scrubbed();
-        let scrubbed = self.scrub.reached(self.now, before, next, self.blocks());
+    pub(super) fn record_scrubbed(&mut self, next: u64, out: &mut Outbox<Command>) {
+        let before = self.metadata.scrubbed();
+        let scrubbed = self.scrub.advance_to(self.now, before, next, self.blocks());
         self.commit(vec![Row::Scrubbed(scrubbed)], out);
         if self.scrub.wanted == 0 {
             return;
         }
         self.scrub.wanted = self.scrub.wanted.saturating_sub(next.saturating_sub(before.next));
         if self.scrub.wanted == 0 {
-            for request in std::mem::take(&mut self.scrub.askers) {
+            for request in std::mem::take(&mut self.scrub.requests) {
                 out.push(Command::Answer { request, answer: Answer::Scrubbed });
             }
         }
@@ -122,7 +124,7 @@ impl Tome {
 
     /// Number of blocks of the disk.
     pub(super) const fn blocks(&self) -> u64 {
-        self.awake.layout().blocks()
+        self.metadata.layout().blocks()
     }
 
     /// Returns the next blocks to scrub, if any are due.
@@ -132,19 +134,20 @@ impl Tome {
             self.scrub.limited -= count;
             let draws = (0..count).map(|_| self.scrub.stream.below(self.blocks()));
             let places: Vec<u64> = draws.collect();
-            let blocks: Vec<At> = places.into_iter().filter_map(|at| self.to_look_at(at)).collect();
+            let blocks: Vec<BlockAddress> =
+                places.into_iter().filter_map(|at| self.block_to_scrub(at)).collect();
             return Some(Task::Scrub { blocks, next: None });
         }
-        let next = self.awake.scrubbed().next;
+        let next = self.metadata.scrubbed().next;
         let due = self.scrub.due(self.now, next, self.blocks());
         if due <= next {
             return None;
         }
         let mut blocks = Vec::new();
         let mut until = next;
-        let end = due.min(next + SCRUB_SCAN);
+        let end = due.min(next + SCRUB_SCAN_BLOCKS);
         while until < end && blocks.len() < SCRUB_BATCH {
-            blocks.extend(self.to_look_at(until));
+            blocks.extend(self.block_to_scrub(until));
             until += 1;
         }
         Some(Task::Scrub { blocks, next: Some(until) })
@@ -152,13 +155,13 @@ impl Tome {
 
     /// Returns the block at a place of the disk, if it was ever written and its segment is not
     /// known to be lost.
-    fn to_look_at(&self, place: u64) -> Option<At> {
-        let layout = self.awake.layout();
+    fn block_to_scrub(&self, place: u64) -> Option<BlockAddress> {
+        let layout = self.metadata.layout();
         let blocks = u64::from(layout.region_blocks());
         let index = RegionIndex::new(u32::try_from(place / blocks).ok()?);
         let offset = Offset::new(u32::try_from(place % blocks).ok()?);
         let segment = layout.in_segment(offset).ok()?.segment;
-        let is_good = !self.broken.contains_key(&(index, segment));
-        self.awake.region(index)?.spot(offset).filter(|_| is_good).map(|_| (index, offset))
+        let is_good = !self.lost_segments.contains_key(&(index, segment));
+        self.metadata.region(index)?.spot(offset).filter(|_| is_good).map(|_| (index, offset))
     }
 }

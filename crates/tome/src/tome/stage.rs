@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use fulgurite_codes::{Signature, signature};
 use fulgurite_units::Outbox;
 
-use super::jobs::At;
+use super::jobs::BlockAddress;
 use super::{Command, Tome};
-use crate::alone::xor;
-use crate::awake::Row;
-use crate::{InSegment, Offset, RegionIndex, Result, Spot, TomeError, Version};
+use crate::metadata::Row;
+use crate::offline_read::xor;
+use crate::{InSegment, Offset, PhysicalBlock, RegionIndex, Result, TomeError, Version};
 
 /// A data block that was written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
-    pub(super) old: Option<Spot>,
-    pub(super) new: Spot,
+    pub(super) old: Option<PhysicalBlock>,
+    pub(super) new: PhysicalBlock,
     pub(super) version: Version,
     pub(super) change: Signature,
 }
@@ -26,9 +26,9 @@ pub(super) struct Written {
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     pub(super) rows: Vec<Row>,
-    pub(super) data: Vec<(At, Written)>,
+    pub(super) data: Vec<(BlockAddress, Written)>,
     /// Physical blocks that become free, unless a change is still computed from them.
-    pub(super) left: BTreeMap<RegionIndex, Vec<Spot>>,
+    pub(super) left: BTreeMap<RegionIndex, Vec<PhysicalBlock>>,
 }
 
 /// Changes to data blocks, by region and offset.
@@ -40,12 +40,12 @@ impl Tome {
     pub(super) fn stage(
         &mut self,
         changes: &Changes,
-        loaded: &BTreeMap<At, Vec<u8>>,
+        loaded: &BTreeMap<BlockAddress, Vec<u8>>,
         out: &mut Outbox<Command>,
     ) -> Result<Staged> {
-        let layout = *self.awake.layout();
+        let layout = *self.metadata.layout();
         let data = layout.segment().data();
-        let mut all: Vec<(At, &Vec<u8>)> = Vec::new();
+        let mut all: Vec<(BlockAddress, &Vec<u8>)> = Vec::new();
         let mut parity: BTreeMap<(RegionIndex, u32), Vec<Vec<u8>>> = BTreeMap::new();
         for (region, changes) in changes {
             for (offset, change) in changes {
@@ -64,12 +64,12 @@ impl Tome {
                 ((*region, layout.offset(at)), change)
             }));
         }
-        self.room_for(all.len())?;
+        self.check_room(all.len())?;
         let mut versions = self.versions(all.iter().map(|(at, _)| at.0))?;
         let mut staged = Staged::default();
         for (number, (at, change)) in all.into_iter().enumerate() {
             let bytes = loaded.get(&at).map_or_else(|| change.clone(), |old| xor(old, change));
-            let old = self.awake.region(at.0).and_then(|region| region.spot(at.1));
+            let old = self.metadata.region(at.0).and_then(|region| region.spot(at.1));
             let new = self.write(bytes, out)?;
             let version = versions.next().unwrap_or_default();
             let change = signature(change);
@@ -91,7 +91,7 @@ impl Tome {
         let mut latest: BTreeMap<RegionIndex, Version> = BTreeMap::new();
         let mut versions = Vec::new();
         for region in regions {
-            let known = || self.awake.region(region).map_or(Version::NONE, |r| r.latest());
+            let known = || self.metadata.region(region).map_or(Version::NONE, |r| r.latest());
             let version = latest.entry(region).or_insert_with(known);
             *version = version.next().ok_or(TomeError::Full { what: "versions of a region" })?;
             versions.push(*version);
@@ -100,26 +100,31 @@ impl Tome {
     }
 
     /// Checks that this many blocks can be written.
-    pub(super) fn room_for(&self, blocks: usize) -> Result<()> {
-        let fits = self.spots.free() >= blocks;
+    pub(super) fn check_room(&self, blocks: usize) -> Result<()> {
+        let fits = self.physical_blocks.free() >= blocks;
         if fits { Ok(()) } else { Err(TomeError::Backlog { what: "blocks that are written anew" }) }
     }
 
     /// Writes to a free physical block.
-    pub(super) fn write(&mut self, bytes: Vec<u8>, out: &mut Outbox<Command>) -> Result<Spot> {
-        let place = self.spots.take_first(|_| true).and_then(|place| u32::try_from(place).ok());
+    pub(super) fn write(
+        &mut self,
+        bytes: Vec<u8>,
+        out: &mut Outbox<Command>,
+    ) -> Result<PhysicalBlock> {
+        let place =
+            self.physical_blocks.take_first(|_| true).and_then(|place| u32::try_from(place).ok());
         let full = TomeError::Backlog { what: "blocks that are written anew" };
-        let spot = Spot::new(place.ok_or(full)?);
+        let spot = PhysicalBlock::new(place.ok_or(full)?);
         out.push(Command::Write { spot, bytes });
         Ok(spot)
     }
 
     /// Frees physical blocks that no block uses any more, unless a change is computed from them.
-    pub(super) fn leave(&mut self, region: RegionIndex, spots: &[Spot]) {
-        for spot in spots {
-            let pending = self.awake.region(region).and_then(|region| region.pending());
+    pub(super) fn free_blocks(&mut self, region: RegionIndex, physical_blocks: &[PhysicalBlock]) {
+        for spot in physical_blocks {
+            let pending = self.metadata.region(region).and_then(|region| region.pending());
             if !pending.is_some_and(|pending| pending.needs(*spot)) {
-                self.spots.give_back(spot.get() as usize);
+                self.physical_blocks.give_back(spot.get() as usize);
             }
         }
     }

@@ -10,7 +10,7 @@ use prost::Message as _;
 
 use crate::client::CALLS;
 use crate::failure::{error, status};
-use crate::{TomesFile, Whereabouts};
+use crate::{TomeAddress, TomesFile};
 
 const HEAD: &str = r#"set = "07070707-0707-4707-8707-070707070707"
 [tls]
@@ -32,7 +32,7 @@ fn the_file_says_where_each_tome_is() {
     assert_eq!(file.tls.ca, Path::new("/etc/f/ca.pem"));
     assert_eq!(file.tls.certificate, Path::new("/etc/own.pem"));
     assert_eq!(file.tomes.len(), 11);
-    assert_eq!(file.tomes[&TomeId::new(0)], Whereabouts::Here("/etc/f/disk-0".into()));
+    assert_eq!(file.tomes[&TomeId::new(0)], TomeAddress::Here("/etc/f/disk-0".into()));
     assert_eq!(file.roots().len(), 9);
     let addresses: Vec<_> = file.addresses().into_values().collect();
     assert_eq!(addresses, ["10.0.0.1:7443", "tome.example:7443"]);
@@ -163,7 +163,7 @@ fn messages_of_version_1_stay_as_they_are() {
     let (group, member) = (GroupId::new(5), Member::new(1));
     let query =
         Message::Query { group, member, version: Version::new(300), floor: Version::new(9) };
-    let letter = crate::post::letter(set, from, to, &query).unwrap();
+    let letter = crate::peer_network::letter(set, from, to, &query).unwrap();
     let text: String = letter.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
     expect!["0a100707070707070707070707070707070710031804220701010501ac0209"].assert_eq(&text);
     assert_eq!(crate::encoding::message(&letter.body).unwrap(), query);

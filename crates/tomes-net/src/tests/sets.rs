@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fulgurite_tome::TomeId;
-use fulgurite_tomes::{Entropy, Failing, SetOptions, TomeSet, TomeStatus, TomesError};
+use fulgurite_tomes::{Entropy, InjectedFault, SetOptions, TomeSet, TomeStatus, TomesError};
 use fulgurite_units::{ByteCount, ErrorKind};
 use tokio::runtime::Handle;
 
 use super::world::{BLOCK, World, draw, noise};
-use crate::{Name, ServeOptions, TomesFile, remotes, serve};
+use crate::{PeerName, ServeOptions, TomesFile, remotes, serve};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_are_put_protected_read_and_deleted_over_sockets() {
@@ -102,7 +102,7 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
     assert!(!set.status().await.is_well());
     // The other members have it as well.
     assert_eq!(world.wait(set.get("before")).await.unwrap(), noise("before", 3 * BLOCK));
-    assert_eq!(set.status().await.around.lost, 1);
+    assert_eq!(set.status().await.degraded_reads.lost, 1);
     let tome = world.wait(set.put("meanwhile", noise("meanwhile", 4 * BLOCK))).await.unwrap();
     assert_ne!(tome, before, "it goes to one that answers");
     world.stop(other).await;
@@ -126,15 +126,15 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tome_elsewhere_whose_storage_failed_for_a_moment_goes_on_by_itself() {
-    for failing in [Failing::Sync, Failing::Commit] {
+    for fault in [InjectedFault::Sync, InjectedFault::Commit] {
         let world = World::served().await;
         let set = world.init().await;
         world.keep(&set, "before", noise("before", 3 * BLOCK)).await;
-        (0..6).for_each(|tome| world.injected.inject(TomeId::new(tome), failing));
+        (0..6).for_each(|tome| world.faults.inject(TomeId::new(tome), fault));
         let error = world.wait(set.put("after", noise("after", BLOCK))).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{failing:?}: {error}");
-        assert!(!set.status().await.is_well(), "{failing:?}");
-        (0..6).for_each(|tome| world.injected.mend(TomeId::new(tome)));
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}: {error}");
+        assert!(!set.status().await.is_well(), "{fault:?}");
+        (0..6).for_each(|tome| world.faults.mend(TomeId::new(tome)));
         let well = async {
             while !set.status().await.is_well() {
                 tokio::task::yield_now().await;
@@ -143,7 +143,7 @@ async fn a_tome_elsewhere_whose_storage_failed_for_a_moment_goes_on_by_itself() 
         world.wait(well).await;
         assert_eq!(world.wait(set.get("before")).await.unwrap(), noise("before", 3 * BLOCK));
         // It was not acknowledged, and is not there: its name is free.
-        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound, "{failing:?}");
+        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound, "{fault:?}");
         world.keep(&set, "after", noise("after", BLOCK)).await;
         assert_eq!(world.wait(set.get("after")).await.unwrap(), noise("after", BLOCK));
     }
@@ -347,7 +347,7 @@ async fn processes_go_by_one_file() {
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let mut served = Vec::new();
     for (tome, listener) in (0..6).map(TomeId::new).zip(listeners) {
-        let (file, mut stopping) = (file(Name::Tome(tome)), stopping.clone());
+        let (file, mut stopping) = (file(PeerName::Tome(tome)), stopping.clone());
         let options = ServeOptions {
             tome,
             listener: Some(listener),
@@ -364,7 +364,7 @@ async fn processes_go_by_one_file() {
             serve(&file, options, Box::pin(gone)).await
         }));
     }
-    let file = file(Name::Keeper);
+    let file = file(PeerName::TokenManager);
     let remotes = remotes(&file, &world.clock.clock(), &Handle::current()).unwrap();
     let set = TomeSet::init(SetOptions { remotes, ..world.options() }).unwrap();
     world.wait(world.answer(&set)).await;

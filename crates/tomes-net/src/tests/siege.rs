@@ -6,17 +6,17 @@ use fulgurite_tome::TomeId;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::refused::{answers, one};
+use super::rejections::{answers, one};
 use super::strangers::{HELLO, besiege};
-use crate::Name;
+use crate::PeerName;
 use crate::client::Client;
 use crate::dial::dial;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_strangers_shut_out_no_peer() {
     let (world, address) = one().await;
-    let keeper = world.tls(Name::Keeper);
-    let channel = dial(&address, Name::Tome(TomeId::new(2)), &keeper).await.unwrap();
+    let token_manager = world.tls(PeerName::TokenManager);
+    let channel = dial(&address, PeerName::Tome(TomeId::new(2)), &token_manager).await.unwrap();
     let mut standing = Client::new(channel);
     let _strangers = besiege(address.parse().unwrap(), HELLO).await;
     for _ in 0..6 {
@@ -25,7 +25,7 @@ async fn a_thousand_strangers_shut_out_no_peer() {
         assert_eq!(said.code(), Code::Unavailable, "a session that stands: {said}");
         assert!(said.message().contains("no set has begun"), "{said}");
         let began = Instant::now();
-        assert_eq!(answers(&address, &keeper).await, Ok(Code::Unavailable));
+        assert_eq!(answers(&address, &token_manager).await, Ok(Code::Unavailable));
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
 }

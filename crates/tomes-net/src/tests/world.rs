@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_tome::message::Message;
-use fulgurite_tome::token::{FromKeeper, ToKeeper};
+use fulgurite_tome::token::{FromTokenManager, ToTokenManager};
 use fulgurite_tome::{Layout, Parts, TomeId};
 use fulgurite_tomes::fail_point::FailPoints;
 use fulgurite_tomes::{
-    Entropy, Injected, LoneOptions, LoneTome, Network, RemoteSeat, SetOptions, TomeSet,
+    Entropy, FaultInjector, Network, RemoteHandle, SetOptions, StandaloneOptions, StandaloneTome,
+    TomeSet,
 };
 use fulgurite_units::{ByteCount, Duration, ManualClock, Ratio, Seed, TomeSetId, UnixTime};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -22,7 +23,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::{Name, RemoteOptions, RemoteTome, Rests, ServerOptions, Tls, TlsFiles, TomeServer};
+use crate::{
+    BackoffLimits, PeerName, RemoteOptions, RemoteTome, ServerOptions, Tls, TlsFiles, TomeServer,
+};
 
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 512;
@@ -32,8 +35,10 @@ const STEP: Duration = Duration::from_millis(500);
 /// Most clock steps that an operation may take.
 const TURNS_MAX: u32 = 100_000;
 
-pub(super) const RESTS: Rests =
-    Rests { min: std::time::Duration::from_millis(1), max: std::time::Duration::from_millis(50) };
+pub(super) const BACKOFF_LIMITS: BackoffLimits = BackoffLimits {
+    min: std::time::Duration::from_millis(1),
+    max: std::time::Duration::from_millis(50),
+};
 
 /// A certificate authority.
 pub(super) struct Authority {
@@ -119,18 +124,18 @@ impl Proxy {
 struct Doubling(Arc<dyn Network>);
 
 impl Network for Doubling {
-    fn tell(&self, from: TomeId, to: TomeId, message: Message) {
-        self.0.tell(from, to, message.clone());
-        self.0.tell(from, to, message);
+    fn send(&self, from: TomeId, to: TomeId, message: Message) {
+        self.0.send(from, to, message.clone());
+        self.0.send(from, to, message);
     }
 
-    fn tell_keeper(&self, from: TomeId, message: ToKeeper) {
-        self.0.tell_keeper(from, message);
-        self.0.tell_keeper(from, message);
+    fn send_to_token_manager(&self, from: TomeId, message: ToTokenManager) {
+        self.0.send_to_token_manager(from, message);
+        self.0.send_to_token_manager(from, message);
     }
 
-    fn tell_holder(&self, to: TomeId, message: FromKeeper) {
-        self.0.tell_holder(to, message);
+    fn send_to_holder(&self, to: TomeId, message: FromTokenManager) {
+        self.0.send_to_holder(to, message);
     }
 }
 
@@ -142,7 +147,7 @@ pub(super) struct World {
     pub(super) disks: Arc<Simulated>,
     pub(super) clock: ManualClock,
     /// Faults of served tomes.
-    pub(super) injected: Injected,
+    pub(super) faults: FaultInjector,
     tomes: u32,
     /// Tomes below this number are in the process of the set.
     here: u32,
@@ -171,7 +176,7 @@ impl World {
             folder,
             disks: Arc::new(disks),
             clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)),
-            injected: Injected::default(),
+            faults: FaultInjector::default(),
             tomes,
             here,
             is_doubling: false,
@@ -181,7 +186,7 @@ impl World {
     }
 
     /// Writes the set's file for one of its processes, with all tomes at these addresses.
-    pub(super) fn file(&self, name: Name, addresses: &BTreeMap<TomeId, SocketAddr>) -> PathBuf {
+    pub(super) fn file(&self, name: PeerName, addresses: &BTreeMap<TomeId, SocketAddr>) -> PathBuf {
         let files = self.authority.issue(vec![name.in_set(self.set)]);
         let (certificate, key) = (files.certificate.display(), files.key.display());
         let tome = |(tome, address)| format!("{tome} = {{ address = \"{address}\" }}\n");
@@ -210,7 +215,7 @@ impl World {
         }
     }
 
-    pub(super) fn tls(&self, name: Name) -> Tls {
+    pub(super) fn tls(&self, name: PeerName) -> Tls {
         let files = self.authority.issue(vec![name.in_set(self.set)]);
         Tls::read(&files, self.set, name).unwrap()
     }
@@ -231,17 +236,17 @@ impl World {
         let set = self.set;
         let (directory, root) = (self.directory(tome), self.root(tome));
         let (disks, clock) = (Arc::clone(&self.disks), self.clock.clock());
-        let (is_doubling, injected) = (self.is_doubling, self.injected.clone());
+        let (is_doubling, faults) = (self.is_doubling, self.faults.clone());
         let options = ServerOptions {
             tome,
             listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
-            tls: self.tls(Name::Tome(tome)),
+            tls: self.tls(PeerName::Tome(tome)),
             others: self.proxies.keys().map(|tome| (*tome, self.at(*tome))).collect(),
-            with_keeper: (0..self.here).map(TomeId::new).collect(),
-            rests: RESTS,
+            tomes_at_set: (0..self.here).map(TomeId::new).collect(),
+            backoff_limits: BACKOFF_LIMITS,
             open: Box::new(move |network, introduction| {
                 let network = if is_doubling { Arc::new(Doubling(network)) as _ } else { network };
-                let options = LoneOptions {
+                let options = StandaloneOptions {
                     set,
                     tome,
                     directory: directory.clone(),
@@ -253,9 +258,9 @@ impl World {
                     clock: clock.clone(),
                     entropy: Entropy::new(draw),
                     fail: FailPoints::default(),
-                    injected: injected.clone(),
+                    faults: faults.clone(),
                 };
-                LoneTome::open(options, introduction)
+                StandaloneTome::open(options, introduction)
             }),
         };
         let server = TomeServer::start(options).await.unwrap();
@@ -272,12 +277,12 @@ impl World {
             let remote = RemoteTome::new(RemoteOptions {
                 tome: *tome,
                 address: self.at(*tome),
-                tls: self.tls(Name::Keeper),
-                rests: RESTS,
+                tls: self.tls(PeerName::TokenManager),
+                backoff_limits: BACKOFF_LIMITS,
                 clock: self.clock.clock(),
                 runtime: Handle::current(),
             });
-            (*tome, Arc::new(remote) as Arc<dyn RemoteSeat>)
+            (*tome, Arc::new(remote) as Arc<dyn RemoteHandle>)
         };
         SetOptions {
             set: Some(self.set),
@@ -292,7 +297,7 @@ impl World {
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
             fail: FailPoints::default(),
-            injected: Injected::default(),
+            faults: FaultInjector::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use super::measure::{process_s, thread_s};
 const STEP: Duration = Duration::from_secs(1);
 const STEP_MAX: Duration = Duration::from_secs(120);
 /// Poll interval.
-const LOOK: std::time::Duration = std::time::Duration::from_micros(300);
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_micros(300);
 /// CPU time in seconds that this process may use between two polls and still count as idle.
 const NOTHING: f64 = 5e-5;
 /// Idle polls in a row that count as quiet.
@@ -57,7 +57,7 @@ pub(crate) fn wait_until_quiet(ends: impl Fn() -> bool) -> bool {
     let others = || process_s() - thread_s();
     let (mut before, mut quiet, mut looks) = (others(), 0, 0);
     while quiet < QUIET_LOOKS && !ends() {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         let now = others();
         quiet = if now - before < NOTHING && !waits_for_disk() { quiet + 1 } else { 0 };
         (before, looks) = (now, looks + 1);

@@ -21,7 +21,7 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     drop(hands);
     // From here on the clock stands still, so the disk keeps spinning.
     wait_until_quiet(|| false);
-    let turning = shelf.set.powers().into_iter().filter(|(_, power)| power.turns());
+    let turning = shelf.set.powers().into_iter().filter(|(_, power)| power.is_spinning());
     let of_names = shelf.set.tome_of(&names[0]).unwrap();
     assert_eq!(turning.map(|(tome, _)| tome).collect::<Vec<_>>(), [of_names], "it turns on");
     for round in 0..rounds {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fulgurite_catalog::{CatalogError, Committer, FjallConfig, FjallStore, Space, Transaction};
-use fulgurite_tomes::limits::{AWAKE_BLOCK_CACHE, AWAKE_WRITE_BUFFER};
+use fulgurite_tomes::limits::{METADATA_BLOCK_CACHE, METADATA_WRITE_BUFFER};
 
 use super::hands::wait_until_quiet;
 use super::measure::median;
@@ -22,8 +22,8 @@ pub(crate) fn print(folder: &Path, puts: usize) {
     let shelf = Shelf::new(folder);
     let path = folder.join("rows");
     let config = FjallConfig {
-        block_cache: AWAKE_BLOCK_CACHE,
-        write_buffer: AWAKE_WRITE_BUFFER,
+        block_cache: METADATA_BLOCK_CACHE,
+        write_buffer: METADATA_WRITE_BUFFER,
         worker_count: 1,
     };
     let store = Arc::new(FjallStore::open(&path, &[ROWS], &config).unwrap());

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_tome::{Layout, Parts, TomeId};
 use fulgurite_tomes::fail_point::FailPoints;
-use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet, TomesError};
+use fulgurite_tomes::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
 use fulgurite_units::{ByteCount, Clock, Instant, ManualClock, Ratio, Seed, UnixTime};
 
 const TOMES: u32 = 16;
@@ -168,6 +168,6 @@ fn options(folder: &Path, clock: Clock) -> SetOptions {
             bytes
         }),
         fail: FailPoints::default(),
-        injected: Injected::default(),
+        faults: FaultInjector::default(),
     }
 }

@@ -15,18 +15,18 @@
 //! Not here: how a set takes the tome back ([`Rejoin`]).
 
 use fulgurite_disks::Observed;
-use fulgurite_tome::awake::Awake;
+use fulgurite_tome::metadata::TomeMetadata;
 use fulgurite_tome::{Event, Tome};
 use fulgurite_units::{Duration, Instant, Seed, error_chain};
 
-use super::held::Held;
-use super::looping::{Loop, wakes_of};
+use super::commit_batch::Held;
+use super::event_loop::{Loop, recent_spin_ups};
 use super::{Parts, RETIRED};
-use crate::awake_store::AwakeStore;
 use crate::disk::Disk;
-use crate::injected::Failing;
-use crate::limits::{PROBE_REST_MAX, REOPEN_REST, REOPEN_REST_MAX};
-use crate::watch::Happening;
+use crate::faults::InjectedFault;
+use crate::limits::{PROBE_BACKOFF_MAX, REOPEN_BACKOFF, REOPEN_BACKOFF_MAX};
+use crate::metadata_store::MetadataStore;
+use crate::watch::TomeEvent;
 use crate::{Result, TomesError};
 
 /// What a set does before a failed tome gets requests again.
@@ -35,16 +35,16 @@ pub(crate) trait Rejoin: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// When that cannot be read or persisted; then it is retried later.
-    fn rejoin(&self, store: &AwakeStore, awake: Awake) -> Result<Rejoined>;
+    fn rejoin(&self, store: &MetadataStore, metadata: TomeMetadata) -> Result<Rejoined>;
 }
 
 /// Health of a tome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     /// It serves requests.
-    Well,
+    Healthy,
     /// Its metadata store works again, and its disk is to be probed.
-    Probed,
+    Probing,
     /// It serves nothing.
     GivenUp,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Health {
 #[derive(Debug)]
 pub(crate) enum Rejoined {
     /// It rejoins with this state.
-    Member(Awake),
+    Member(TomeMetadata),
     /// It has no member slot any more, and is not opened.
     Out(String),
 }
@@ -82,7 +82,7 @@ pub(super) struct Failures {
     count: u32,
     is_disk: bool,
     /// Since when it is healthy again.
-    well: Option<Instant>,
+    healthy_since: Option<Instant>,
     /// How often it was reopened.
     reopened: u64,
 }
@@ -106,16 +106,16 @@ impl Failure {
 
 impl Failures {
     /// Returns the backoff before the next try.
-    fn rest(&self) -> Duration {
-        let max = if self.is_disk { PROBE_REST_MAX } else { REOPEN_REST_MAX };
-        let doubled = REOPEN_REST.as_nanos().saturating_mul(1 << self.count.min(16));
+    fn backoff(&self) -> Duration {
+        let max = if self.is_disk { PROBE_BACKOFF_MAX } else { REOPEN_BACKOFF_MAX };
+        let doubled = REOPEN_BACKOFF.as_nanos().saturating_mul(1 << self.count.min(16));
         Duration::from_nanos(doubled).min(max)
     }
 
     /// Records a failure.
     fn note(&mut self, now: Instant, is_disk: bool) {
-        let is_long = |well: Instant| now.since(well) >= PROBE_REST_MAX;
-        if self.well.take().is_some_and(is_long) {
+        let is_long = |healthy_since: Instant| now.since(healthy_since) >= PROBE_BACKOFF_MAX;
+        if self.healthy_since.take().is_some_and(is_long) {
             (self.count, self.is_disk) = (0, false);
         }
         self.is_disk |= is_disk;
@@ -123,25 +123,30 @@ impl Failures {
 }
 
 /// Returns a core with this state.
-pub(super) fn core(parts: &Parts, now: Instant, awake: Awake, seed: Seed) -> Result<Tome> {
-    let tome = Tome::new(now, awake, seed)?.idle_for(parts.idle);
+pub(super) fn core(
+    parts: &Parts,
+    now: Instant,
+    metadata: TomeMetadata,
+    seed: Seed,
+) -> Result<Tome> {
+    let tome = Tome::new(now, metadata, seed)?.with_idle_timeout(parts.idle);
     let mut tome = match parts.tokens {
-        Some(count) => tome.of_tokens(count),
+        Some(count) => tome.with_token_count(count),
         None => tome,
     };
     if let Some(per_day) = parts.spin_ups_a_day {
-        tome.keep_budget(per_day, wakes_of(parts));
+        tome.limit_spin_ups(per_day, recent_spin_ups(parts));
     }
     Ok(tome)
 }
 
 /// Whether an error comes from the disk, not from the metadata store.
-const fn is_of_disk(error: &TomesError) -> bool {
+const fn is_disk_error(error: &TomesError) -> bool {
     !matches!(
         error,
         TomesError::Catalog(_)
             | TomesError::Io { .. }
-            | TomesError::Awake { .. }
+            | TomesError::TomeMetadata { .. }
             | TomesError::WrongStore { .. }
     )
 }
@@ -166,7 +171,7 @@ impl Loop {
     }
 
     pub(super) fn give_up(&mut self, error: &TomesError) {
-        self.give_up_for(error_chain(error), is_of_disk(error));
+        self.give_up_for(error_chain(error), is_disk_error(error));
     }
 
     /// Gives the tome up until it is reopened. Of simultaneous failures the first is reported.
@@ -178,7 +183,7 @@ impl Loop {
         };
         let now = self.now();
         self.failures.note(now, is_disk);
-        let next = Next::Reopen(now + self.failures.rest());
+        let next = Next::Reopen(now + self.failures.backoff());
         self.failures.count += 1;
         self.fail(Failure { why, next });
     }
@@ -193,7 +198,7 @@ impl Loop {
         let is_known = self.failure.as_ref().is_some_and(|before| before.why == failure.why);
         if !is_known {
             tracing::error!(%tome, "given up: {}", failure.told());
-            self.parts.watched.tell(|| Happening::GivenUp { tome, why: failure.why.clone() });
+            self.parts.events.send(|| TomeEvent::GivenUp { tome, why: failure.why.clone() });
         }
         self.failure = Some(failure);
         self.health.send_replace(Health::GivenUp);
@@ -205,10 +210,10 @@ impl Loop {
         self.held = Held::default();
         let (tome, why) = (self.id(), self.failure.as_ref().map_or("", Failure::why).to_owned());
         self.refuse_all(|| TomesError::GivenUp { tome, why: why.clone() });
-        self.put_down();
+        self.spin_down();
         if self.is_still() {
             self.parts.gate.stopped(tome);
-            self.give_token_back();
+            self.return_token();
         }
     }
 
@@ -221,11 +226,11 @@ impl Loop {
                 if let Some(failure) = &mut self.failure {
                     failure.next = Next::Probe;
                 }
-                self.health.send_replace(Health::Probed);
+                self.health.send_replace(Health::Probing);
             }
-            Ok(None) => self.is_well(),
+            Ok(None) => self.resume(),
             Err(error) => {
-                let (why, at) = (error_chain(&error), self.now() + self.failures.rest());
+                let (why, at) = (error_chain(&error), self.now() + self.failures.backoff());
                 self.failures.count += 1;
                 return self.fail(Failure { why, next: Next::Reopen(at) });
             }
@@ -243,20 +248,21 @@ impl Loop {
         if self.parts.backend.observe(place).is_ok_and(|seen| seen == Observed::Turning) {
             self.parts.backend.spin_down(place)?;
         }
-        self.parts.injected.pass(tome, Failing::Commit)?;
+        self.parts.faults.pass(tome, InjectedFault::Commit)?;
         self.parts.store.reopen(&self.parts.identity)?;
         let layout = self.parts.identity.layout;
         // The previous core is dropped first: two of them take twice the memory.
-        self.tome = core(&self.parts, self.now(), Awake::new(tome, layout), self.parts.seed)?;
-        let awake = self.parts.store.load(&self.parts.identity)?;
-        let awake = match self.parts.rejoin.rejoin(&self.parts.store, awake)? {
-            Rejoined::Member(awake) => awake,
+        self.tome =
+            core(&self.parts, self.now(), TomeMetadata::new(tome, layout), self.parts.seed)?;
+        let metadata = self.parts.store.load(&self.parts.identity)?;
+        let metadata = match self.parts.rejoin.rejoin(&self.parts.store, metadata)? {
+            Rejoined::Member(metadata) => metadata,
             Rejoined::Out(why) => return Ok(Some(why)),
         };
         self.failures.reopened += 1;
         let seed = self.parts.seed.child(&self.failures.reopened.to_le_bytes());
-        self.tome = core(&self.parts, self.now(), awake, seed)?;
-        (self.alarm, self.tries, self.may_turn) = (None, 0, false);
+        self.tome = core(&self.parts, self.now(), metadata, seed)?;
+        (self.alarm, self.tries, self.may_be_spinning) = (None, 0, false);
         self.timer_from = Instant::ZERO;
         Ok(None)
     }
@@ -269,21 +275,21 @@ impl Loop {
         if !self.is_probing() {
             return Ok(());
         }
-        for failing in [Failing::Write, Failing::Room, Failing::Sync] {
-            self.parts.injected.pass(self.id(), failing)?;
+        for fault in [InjectedFault::Write, InjectedFault::Room, InjectedFault::Sync] {
+            self.parts.faults.pass(self.id(), fault)?;
         }
         disk.probe()?;
-        self.is_well();
+        self.resume();
         Ok(())
     }
 
     /// Resumes service.
-    fn is_well(&mut self) {
+    fn resume(&mut self) {
         let tome = self.id();
         self.failure = None;
-        (self.failures.well, self.failures.is_disk) = (Some(self.now()), false);
-        self.health.send_replace(Health::Well);
+        (self.failures.healthy_since, self.failures.is_disk) = (Some(self.now()), false);
+        self.health.send_replace(Health::Healthy);
         tracing::info!(%tome, "it works again, and goes on");
-        self.parts.watched.tell(|| Happening::Resumed { tome });
+        self.parts.events.send(|| TomeEvent::Resumed { tome });
     }
 }

@@ -1,12 +1,12 @@
 //! Status of a tome.
 
 use fulgurite_disks::{CauseKind, Power};
-use fulgurite_tome::awake::Scrubbed;
+use fulgurite_tome::metadata::Scrubbed;
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{Spending, TomeId, Unprotected};
 use fulgurite_units::{ByteCount, Duration, UnixTime};
 
-use crate::piece_store::Placed;
+use crate::piece_store::ObjectLocation;
 
 /// State of one tome, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl TomeStatus {
 
 /// A page of a tome's objects, with its capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ObjectPage {
     /// Data blocks of its regions, used and free.
     pub data_blocks: u64,
     /// Regions that are or were members of a group.
@@ -108,5 +108,5 @@ pub struct Listed {
     /// Data blocks that it takes.
     pub blocks: u64,
     /// Where its blocks are, and their signatures.
-    pub placed: Option<Placed>,
+    pub placed: Option<ObjectLocation>,
 }

@@ -19,41 +19,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_tome::group::{Group, Move};
 use fulgurite_tome::{RegionId, TomeError, TomeId};
-use fulgurite_units::{Clock, Kin};
+use fulgurite_units::{AffinityGroup, Clock};
 
-use super::operated::is_lost;
+use super::operator::is_lost;
 use super::{TomeSet, lock};
 use crate::{Result, TomesError};
 
 /// State of groups for the choice of a tome.
 #[derive(Debug)]
 pub(super) struct Choice {
-    groups: Mutex<Known>,
+    groups: Mutex<GroupState>,
     /// The latest object found no room in groups without a lost tome.
-    is_crowded: AtomicBool,
+    is_degraded: AtomicBool,
     /// Held while an object's member slot moves, or its removal is deferred.
-    pub(super) still: tokio::sync::Mutex<()>,
+    pub(super) move_lock: tokio::sync::Mutex<()>,
     pub(super) clock: Clock,
 }
 
 #[derive(Debug)]
-struct Known {
+struct GroupState {
     groups: Vec<Group>,
     seated: BTreeSet<TomeId>,
     /// Cached: tomes with data in groups without any of these lost tomes.
-    able: Option<(BTreeSet<TomeId>, Arc<BTreeSet<TomeId>>)>,
+    healthy_tomes: Option<(BTreeSet<TomeId>, Arc<BTreeSet<TomeId>>)>,
 }
 
 /// Tomes that were asked to take an object, and why they refused.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct Refusals {
     whole: BTreeMap<TomeId, TomesError>,
     any: BTreeMap<TomeId, TomesError>,
 }
 
 /// The tome that is asked to take an object.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct PutTarget {
     pub(super) tome: TomeId,
     /// Lost tomes, whose groups are avoided; empty when any group will do.
     pub(super) avoided: BTreeSet<TomeId>,
@@ -61,35 +61,35 @@ pub(super) struct Chosen {
     pub(super) is_careful: bool,
 }
 
-impl Passed {
+impl Refusals {
     /// Records that a tome has no room for the object under these conditions.
-    pub(super) fn note(&mut self, chosen: &Chosen, error: TomesError) {
+    pub(super) fn record(&mut self, chosen: &PutTarget, error: TomesError) {
         let of = if chosen.avoided.is_empty() { &mut self.any } else { &mut self.whole };
         of.insert(chosen.tome, error);
     }
 
     /// Returns the final error: a refusal says more than that there is no other tome.
-    fn told(self, none: TomesError) -> TomesError {
+    fn final_error(self, none: TomesError) -> TomesError {
         self.any.into_values().next_back().unwrap_or(none)
     }
 }
 
 impl Choice {
     pub(super) fn new(groups: Vec<Group>, clock: Clock) -> Self {
-        let groups = Mutex::new(Known::new(groups));
-        let (is_crowded, still) = Default::default();
-        Self { groups, is_crowded, still, clock }
+        let groups = Mutex::new(GroupState::new(groups));
+        let (is_degraded, move_lock) = Default::default();
+        Self { groups, is_degraded, move_lock, clock }
     }
 
     /// Updates a group after a member slot moved.
-    pub(super) fn seat_moved(&self, planned: &Move) {
+    pub(super) fn member_slot_moved(&self, planned: &Move) {
         let mut known = self.known();
         let mut groups = std::mem::take(&mut known.groups);
         for group in groups.iter_mut().filter(|group| group.id() == planned.group) {
             // Idempotent: a repeated move changes nothing.
             *group = group.after(planned).unwrap_or_else(|_| group.clone());
         }
-        *known = Known::new(groups);
+        *known = GroupState::new(groups);
     }
 
     /// Returns the lost tomes that have member slots.
@@ -98,19 +98,19 @@ impl Choice {
     }
 
     /// Returns the tomes with data in a group without any of these.
-    fn able(&self, lost: &BTreeSet<TomeId>) -> Arc<BTreeSet<TomeId>> {
+    fn healthy_tomes(&self, lost: &BTreeSet<TomeId>) -> Arc<BTreeSet<TomeId>> {
         let mut known = self.known();
-        if let Some((of, able)) = &known.able
+        if let Some((of, healthy_tomes)) = &known.healthy_tomes
             && of == lost
         {
-            return Arc::clone(able);
+            return Arc::clone(healthy_tomes);
         }
         let is_whole = |group: &&Group| !group.seats().iter().any(|seat| lost.contains(&seat.tome));
         let data = |group: &Group| group.seats()[..group.split().data() as usize].to_vec();
         let seats = known.groups.iter().filter(is_whole).flat_map(data);
-        let able = Arc::new(seats.map(|seat| seat.tome).collect());
-        known.able = Some((lost.clone(), Arc::clone(&able)));
-        able
+        let healthy_tomes = Arc::new(seats.map(|seat| seat.tome).collect());
+        known.healthy_tomes = Some((lost.clone(), Arc::clone(&healthy_tomes)));
+        healthy_tomes
     }
 
     /// Returns the groups of some regions.
@@ -120,16 +120,16 @@ impl Choice {
         known.groups.iter().filter(has).cloned().collect()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, GroupState> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl GroupState {
     fn new(groups: Vec<Group>) -> Self {
         let seats = groups.iter().flat_map(Group::seats);
         let seated = seats.map(|seat| seat.tome).collect();
-        Self { groups, seated, able: None }
+        Self { groups, seated, healthy_tomes: None }
     }
 }
 
@@ -138,17 +138,18 @@ impl TomeSet {
     pub(super) fn choose(
         &self,
         object: (&str, u64),
-        kin: Option<Kin>,
-        passed: &mut Passed,
-    ) -> Result<Chosen> {
+        affinity: Option<AffinityGroup>,
+        passed: &mut Refusals,
+    ) -> Result<PutTarget> {
         let lost = self.lost_tomes();
         let is_careful = !lost.is_empty();
         if is_careful {
-            let able = self.choice.able(&lost);
-            let may = |tome: TomeId| able.contains(&tome) && !passed.whole.contains_key(&tome);
-            match self.reserve(object, kin, may) {
+            let healthy_tomes = self.choice.healthy_tomes(&lost);
+            let may =
+                |tome: TomeId| healthy_tomes.contains(&tome) && !passed.whole.contains_key(&tome);
+            match self.reserve(object, affinity, may) {
                 Err(TomesError::Tome(TomeError::Full { .. })) => {}
-                tome => return Ok(Chosen { tome: tome?, avoided: lost, is_careful }),
+                tome => return Ok(PutTarget { tome: tome?, avoided: lost, is_careful }),
             }
             // A tome with too many deltas in flight has room once its parities have applied more of
             // them.
@@ -157,16 +158,16 @@ impl TomeSet {
                 return Err(backlog);
             }
         }
-        match self.reserve(object, kin, |tome| !passed.any.contains_key(&tome)) {
-            Ok(tome) => Ok(Chosen { tome, avoided: BTreeSet::new(), is_careful }),
-            Err(none) => Err(std::mem::take(passed).told(none)),
+        match self.reserve(object, affinity, |tome| !passed.any.contains_key(&tome)) {
+            Ok(tome) => Ok(PutTarget { tome, avoided: BTreeSet::new(), is_careful }),
+            Err(none) => Err(std::mem::take(passed).final_error(none)),
         }
     }
 
     /// Records whether groups without a lost tome had room for an object.
-    pub(super) fn chosen(&self, chosen: &Chosen) {
-        let is_crowded = chosen.is_careful && chosen.avoided.is_empty();
-        self.choice.is_crowded.store(is_crowded, Ordering::Relaxed);
+    pub(super) fn chosen(&self, chosen: &PutTarget) {
+        let is_degraded = chosen.is_careful && chosen.avoided.is_empty();
+        self.choice.is_degraded.store(is_degraded, Ordering::Relaxed);
     }
 
     /// Reserves a name for one of these tomes: the one with the last object of its affinity group,
@@ -174,16 +175,17 @@ impl TomeSet {
     fn reserve(
         &self,
         object: (&str, u64),
-        kin: Option<Kin>,
+        affinity: Option<AffinityGroup>,
         may: impl Fn(TomeId) -> bool,
     ) -> Result<TomeId> {
-        let is_live = |tome: TomeId| may(tome) && self.takes(tome);
+        let is_live = |tome: TomeId| may(tome) && self.accepts_objects(tome);
         let now = self.choice.clock.passed();
-        Ok(lock(&self.names).reserve(object, (kin, now), is_live, |tome| self.turns(tome))?)
+        Ok(lock(&self.names)
+            .reserve(object, (affinity, now), is_live, |tome| self.is_spinning(tome))?)
     }
 
     /// Whether a tome accepts new objects.
-    fn takes(&self, tome: TomeId) -> bool {
+    fn accepts_objects(&self, tome: TomeId) -> bool {
         !self.closed.has(tome) && self.tomes.get(&tome).is_some_and(|seat| !is_lost(seat))
     }
 
@@ -211,22 +213,24 @@ impl TomeSet {
     /// As [`Self::groups_of`].
     pub fn is_stranded(&self, name: &str) -> Result<bool> {
         let lost = self.lost_tomes();
-        if lost.is_empty() || self.choice.is_crowded.load(Ordering::Relaxed) {
+        if lost.is_empty() || self.choice.is_degraded.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let is_broken = |group: &Group| group.seats().iter().any(|seat| lost.contains(&seat.tome));
-        let is_any_able = self.choice.able(&lost).iter().any(|tome| self.takes(*tome));
-        Ok(is_any_able && self.groups_of(name)?.iter().any(is_broken))
+        let has_healthy_room =
+            self.choice.healthy_tomes(&lost).iter().any(|tome| self.accepts_objects(*tome));
+        Ok(has_healthy_room && self.groups_of(name)?.iter().any(is_broken))
     }
 
     /// Returns why new objects are not protected soon, if so.
-    pub(super) fn crowded(&self) -> Option<String> {
+    pub(super) fn degraded_placement(&self) -> Option<String> {
         let lost = self.lost_tomes();
         if lost.is_empty() {
             return None;
         }
-        let is_any_able = self.choice.able(&lost).iter().any(|tome| self.takes(*tome));
-        if is_any_able && !self.choice.is_crowded.load(Ordering::Relaxed) {
+        let has_healthy_room =
+            self.choice.healthy_tomes(&lost).iter().any(|tome| self.accepts_objects(*tome));
+        if has_healthy_room && !self.choice.is_degraded.load(Ordering::Relaxed) {
             return None;
         }
         let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
@@ -238,7 +242,7 @@ impl TomeSet {
     }
 
     /// Whether a tome with room may have none in a single region.
-    pub(super) fn may_be_narrow(&self, tome: TomeId, blocks: u64) -> bool {
+    pub(super) fn may_not_fit_region(&self, tome: TomeId, blocks: u64) -> bool {
         let regions = u64::from(self.layout.parts().regions);
         let free = lock(&self.names).free_of(tome) + blocks;
         free <= regions * (blocks - 1) || !self.mover.moves().leaving.is_empty()

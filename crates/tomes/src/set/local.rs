@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_tome::TomeId;
 use fulgurite_tome::message::Message;
-use fulgurite_tome::token::{FromKeeper, ToKeeper};
+use fulgurite_tome::token::{FromTokenManager, ToTokenManager};
 
-use crate::driver::Letter;
-use crate::keeper::Note;
+use crate::driver::DriverMessage;
 use crate::network::Network;
+use crate::token_manager::TokenManagerMessage;
 
 /// Inboxes of one process.
 #[derive(Debug, Default)]
@@ -26,8 +26,8 @@ pub(crate) struct Local {
 
 #[derive(Debug, Default)]
 struct Inboxes {
-    tomes: BTreeMap<TomeId, SyncSender<Letter>>,
-    keeper: Option<SyncSender<Note>>,
+    tomes: BTreeMap<TomeId, SyncSender<DriverMessage>>,
+    token_manager: Option<SyncSender<TokenManagerMessage>>,
 }
 
 impl Local {
@@ -36,24 +36,25 @@ impl Local {
         Self { beyond: Some(beyond), ..Self::default() }
     }
 
-    pub(super) fn add(&self, tome: TomeId, inbox: SyncSender<Letter>) {
+    pub(super) fn add(&self, tome: TomeId, inbox: SyncSender<DriverMessage>) {
         self.lock().tomes.insert(tome, inbox);
     }
 
-    pub(super) fn set_keeper(&self, inbox: SyncSender<Note>) {
-        self.lock().keeper = Some(inbox);
+    pub(super) fn set_token_manager(&self, inbox: SyncSender<TokenManagerMessage>) {
+        self.lock().token_manager = Some(inbox);
     }
 
     /// Delivers a message to a tome, if it is here.
-    pub(crate) fn bring(&self, to: TomeId, letter: Letter) {
+    pub(crate) fn deliver(&self, to: TomeId, message: DriverMessage) {
         let is_brought =
-            self.lock().tomes.get(&to).is_some_and(|inbox| inbox.try_send(letter).is_ok());
+            self.lock().tomes.get(&to).is_some_and(|inbox| inbox.try_send(message).is_ok());
         self.count(is_brought);
     }
 
     /// Delivers a message to the token manager, if it is here.
-    pub(super) fn bring_keeper(&self, note: Note) {
-        let is_brought = self.lock().keeper.as_ref().is_some_and(|k| k.try_send(note).is_ok());
+    pub(super) fn deliver_to_manager(&self, message: TokenManagerMessage) {
+        let is_brought =
+            self.lock().token_manager.as_ref().is_some_and(|k| k.try_send(message).is_ok());
         self.count(is_brought);
     }
 
@@ -76,25 +77,27 @@ impl Local {
 }
 
 impl Network for Local {
-    fn tell(&self, from: TomeId, to: TomeId, message: Message) {
+    fn send(&self, from: TomeId, to: TomeId, message: Message) {
         match self.beyond(to) {
-            Some(beyond) => beyond.tell(from, to, message),
-            None => self.bring(to, Letter::Told { from, message }),
+            Some(beyond) => beyond.send(from, to, message),
+            None => self.deliver(to, DriverMessage::Received { from, message }),
         }
     }
 
-    fn tell_keeper(&self, from: TomeId, message: ToKeeper) {
-        let is_here = self.lock().keeper.is_some();
+    fn send_to_token_manager(&self, from: TomeId, message: ToTokenManager) {
+        let is_here = self.lock().token_manager.is_some();
         match &self.beyond {
-            Some(beyond) if !is_here => beyond.tell_keeper(from, message),
-            Some(_) | None => self.bring_keeper(Note::Told { tome: from, message }),
+            Some(beyond) if !is_here => beyond.send_to_token_manager(from, message),
+            Some(_) | None => {
+                self.deliver_to_manager(TokenManagerMessage::Received { tome: from, message })
+            }
         }
     }
 
-    fn tell_holder(&self, to: TomeId, message: FromKeeper) {
+    fn send_to_holder(&self, to: TomeId, message: FromTokenManager) {
         match self.beyond(to) {
-            Some(beyond) => beyond.tell_holder(to, message),
-            None => self.bring(to, Letter::Keeper(message)),
+            Some(beyond) => beyond.send_to_holder(to, message),
+            None => self.deliver(to, DriverMessage::TokenManager(message)),
         }
     }
 }

@@ -5,33 +5,33 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_tome::placement::{Candidate, Kins, choose};
+use fulgurite_tome::placement::{Candidate, PlacementHistory, choose};
 use fulgurite_tome::{TomeError, TomeId};
-use fulgurite_units::{Instant, Kin};
+use fulgurite_units::{AffinityGroup, Instant};
 
 use crate::driver::Listed;
-use crate::piece_store::Placed;
+use crate::piece_store::ObjectLocation;
 
 /// Names of a set, each of one tome.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    names: BTreeMap<String, Named>,
+    names: BTreeMap<String, NameEntry>,
     /// Data blocks that no object uses.
     free: BTreeMap<TomeId, u64>,
     /// Names of puts in progress.
-    asked: BTreeSet<String>,
+    pending_puts: BTreeSet<String>,
     /// Tomes that have not listed their objects yet.
     unlisted: BTreeSet<TomeId>,
     /// Duplicates that are not read, since another tome has an object of that name.
-    hidden: BTreeMap<TomeId, BTreeSet<String>>,
+    duplicates: BTreeMap<TomeId, BTreeSet<String>>,
     /// Objects of tomes in other processes to be removed when those answer.
     put_off: BTreeMap<TomeId, BTreeSet<String>>,
     /// Last placement of each affinity group.
-    kins: Kins,
+    placements: PlacementHistory,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Named {
+struct NameEntry {
     tome: TomeId,
     blocks: u64,
 }
@@ -49,7 +49,7 @@ impl Names {
         *free = free.saturating_sub(blocks);
         match self.names.entry(name.to_owned()) {
             Entry::Vacant(entry) => {
-                entry.insert(Named { tome, blocks });
+                entry.insert(NameEntry { tome, blocks });
                 true
             }
             Entry::Occupied(_) => false,
@@ -57,8 +57,8 @@ impl Names {
     }
 
     /// Records a duplicate that is not read: another tome has an object of that name.
-    pub(super) fn hide(&mut self, name: &str, tome: TomeId) {
-        self.hidden.entry(tome).or_default().insert(name.to_owned());
+    pub(super) fn add_duplicate(&mut self, name: &str, tome: TomeId) {
+        self.duplicates.entry(tome).or_default().insert(name.to_owned());
     }
 
     /// Reserves a name for the tome with the last object of its affinity group, or for the one with
@@ -66,38 +66,39 @@ impl Names {
     pub(super) fn reserve(
         &mut self,
         (name, blocks): (&str, u64),
-        (kin, now): (Option<Kin>, Instant),
+        (affinity, now): (Option<AffinityGroup>, Instant),
         is_live: impl Fn(TomeId) -> bool,
-        turns: impl Fn(TomeId) -> bool,
+        is_spinning: impl Fn(TomeId) -> bool,
     ) -> Result<TomeId, TomeError> {
         if self.names.contains_key(name) {
             return Err(TomeError::ObjectExists { name: name.to_owned() });
         }
         let all = self.free.iter().map(|(tome, free)| (*tome, *free));
-        let can = all.filter(|(tome, _)| is_live(*tome) && !self.is_put_off(*tome, name));
-        let candidates: Vec<Candidate> =
-            can.map(|(tome, free)| Candidate { tome, free, turns: turns(tome) }).collect();
-        let last = kin.and_then(|kin| self.kins.last(kin));
+        let can = all.filter(|(tome, _)| is_live(*tome) && !self.has_tombstone(*tome, name));
+        let candidates: Vec<Candidate> = can
+            .map(|(tome, free)| Candidate { tome, free, is_spinning: is_spinning(tome) })
+            .collect();
+        let last = affinity.and_then(|affinity| self.placements.last(affinity));
         let chosen = choose(&candidates, last, blocks, now);
         let tome = chosen.ok_or(TomeError::Full { what: "objects" })?;
         self.add(name, tome, blocks);
-        if let Some(kin) = kin {
-            self.kins.note(kin, tome, blocks, now);
+        if let Some(affinity) = affinity {
+            self.placements.record(affinity, tome, blocks, now);
         }
-        self.asked.insert(name.to_owned());
+        self.pending_puts.insert(name.to_owned());
         Ok(tome)
     }
 
     /// Whether a put to a tome is in progress.
     pub(super) fn is_putting(&self, tome: TomeId) -> bool {
-        self.asked.iter().any(|name| self.tome_of(name) == Some(tome))
+        self.pending_puts.iter().any(|name| self.tome_of(name) == Some(tome))
     }
 
     /// Moves the objects of a rebuilt region to another tome, except for lost ones.
     pub(super) fn region_moved(
         &mut self,
         (from, to): (TomeId, TomeId),
-        objects: &[(String, Placed)],
+        objects: &[(String, ObjectLocation)],
         lost: &BTreeSet<String>,
     ) {
         for (name, placed) in objects {
@@ -116,15 +117,15 @@ impl Names {
     }
 
     /// Updates the number of a tome's data blocks.
-    pub(super) fn has_room(&mut self, tome: TomeId, data_blocks: u64) {
+    pub(super) fn set_room(&mut self, tome: TomeId, data_blocks: u64) {
         let own = self.names.values().filter(|named| named.tome == tome);
         let taken: u64 = own.map(|named| named.blocks).sum();
         self.free.insert(tome, data_blocks.saturating_sub(taken));
     }
 
     /// Ends a put; if it left nothing, its name is free.
-    pub(super) fn put_over(&mut self, name: &str, is_refused: bool) {
-        self.asked.remove(name);
+    pub(super) fn end_put(&mut self, name: &str, is_refused: bool) {
+        self.pending_puts.remove(name);
         if is_refused {
             self.remove(name);
         }
@@ -142,7 +143,7 @@ impl Names {
 
     /// Replaces what is known of a tome by its own list. Names being put stay, here or as the tome
     /// lists them. Returns the names that another tome has as well.
-    pub(super) fn list_tome(
+    pub(super) fn set_listing(
         &mut self,
         tome: TomeId,
         data_blocks: u64,
@@ -150,19 +151,19 @@ impl Names {
         objects: &[Listed],
     ) -> Vec<String> {
         let own = self.names.extract_if(.., |_, named| named.tome == tome);
-        let own: Vec<(String, Named)> = own.collect();
-        self.hidden.remove(&tome);
+        let own: Vec<(String, NameEntry)> = own.collect();
+        self.duplicates.remove(&tome);
         self.add_tome(tome, data_blocks);
         let mut twice = Vec::new();
         let put_off = self.put_off.get(&tome).cloned().unwrap_or_default();
         for object in objects.iter().filter(|object| !put_off.contains(&object.name)) {
             if !self.add(&object.name, tome, object.blocks) {
-                self.hide(&object.name, tome);
+                self.add_duplicate(&object.name, tome);
                 twice.push(object.name.clone());
             }
         }
         for (name, named) in own {
-            let is_put = self.asked.contains(&name) || under_way.contains(&name);
+            let is_put = self.pending_puts.contains(&name) || under_way.contains(&name);
             if is_put && !self.names.contains_key(&name) {
                 self.add(&name, tome, named.blocks);
             }
@@ -172,8 +173,8 @@ impl Names {
     }
 
     /// Returns the duplicates of each tome that are not read.
-    pub(super) fn hidden(&self) -> &BTreeMap<TomeId, BTreeSet<String>> {
-        &self.hidden
+    pub(super) fn duplicates(&self) -> &BTreeMap<TomeId, BTreeSet<String>> {
+        &self.duplicates
     }
 
     /// Defers the removal of an object until its tome answers.
@@ -181,16 +182,16 @@ impl Names {
         self.put_off.entry(tome).or_default().insert(name);
     }
 
-    pub(super) fn has_put_off(&self) -> bool {
+    pub(super) fn has_tombstones(&self) -> bool {
         !self.put_off.is_empty()
     }
 
-    pub(super) fn is_put_off(&self, tome: TomeId, name: &str) -> bool {
+    pub(super) fn has_tombstone(&self, tome: TomeId, name: &str) -> bool {
         self.put_off.get(&tome).is_some_and(|names| names.contains(name))
     }
 
     /// Returns the first deferred removals of each tome.
-    pub(super) fn first_put_off(&self, max: usize) -> Vec<(TomeId, Vec<String>)> {
+    pub(super) fn first_tombstones(&self, max: usize) -> Vec<(TomeId, Vec<String>)> {
         let first = |names: &BTreeSet<String>| names.iter().take(max).cloned().collect();
         self.put_off.iter().map(|(tome, names)| (*tome, first(names))).collect()
     }
@@ -204,8 +205,8 @@ impl Names {
     }
 
     pub(super) fn remove(&mut self, name: &str) {
-        self.asked.remove(name);
-        if let Some(Named { tome, blocks }) = self.names.remove(name) {
+        self.pending_puts.remove(name);
+        if let Some(NameEntry { tome, blocks }) = self.names.remove(name) {
             *self.free.entry(tome).or_default() += blocks;
         }
     }

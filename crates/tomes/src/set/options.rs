@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fulgurite_disks::Backend;
-use fulgurite_tome::{Layout, Split, TomeId};
+use fulgurite_tome::{CodeParams, Layout, TomeId};
 use fulgurite_units::{Clock, Duration, TomeSetId};
 
-use super::remotes::RemoteSeat;
+use super::remotes::RemoteHandle;
 use crate::fail_point::FailPoints;
-use crate::injected::Injected;
+use crate::faults::FaultInjector;
 use crate::network::Network;
 
 /// Draws 16 unpredictable bytes: ids and the seeds of each start come from them.
@@ -47,11 +47,11 @@ pub struct SetOptions {
     /// Folder of each tome's disk. Tomes are numbered from zero.
     pub roots: BTreeMap<TomeId, PathBuf>,
     /// Tomes in other processes, in the same numbering.
-    pub remotes: BTreeMap<TomeId, Arc<dyn RemoteSeat>>,
+    pub remotes: BTreeMap<TomeId, Arc<dyn RemoteHandle>>,
     /// Layout of each disk.
     pub layout: Layout,
     /// Code of the groups.
-    pub split: Split,
+    pub split: CodeParams,
     /// Spins the disks up and down, each at the place of its tome's number.
     pub backend: Arc<dyn Backend>,
     /// Budget of deferrable spin-ups of each disk of this process in any 24 hours.
@@ -65,12 +65,12 @@ pub struct SetOptions {
     /// Fail point of a test.
     pub fail: FailPoints,
     /// Faults injected by tests.
-    pub injected: Injected,
+    pub faults: FaultInjector,
 }
 
 /// Options of a standalone tome.
 #[derive(Debug)]
-pub struct LoneOptions {
+pub struct StandaloneOptions {
     /// Its set.
     pub set: TomeSetId,
     /// Its number in the set.
@@ -94,5 +94,5 @@ pub struct LoneOptions {
     /// Fail point of a test.
     pub fail: FailPoints,
     /// Faults injected by tests.
-    pub injected: Injected,
+    pub faults: FaultInjector,
 }

@@ -13,28 +13,28 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use fulgurite_tome::TomeId;
-use fulgurite_tome::awake::{Awake, Object};
+use fulgurite_tome::metadata::{Object, TomeMetadata};
 
 use super::choice::Choice;
 use super::lock;
 use super::names::Names;
-use super::start::{remove_put_off, seated};
-use crate::awake_store::AwakeStore;
+use super::start::{apply_tombstones, sync_membership};
 use crate::driver::{Listed, Rejoin, Rejoined, data_blocks};
 use crate::fail_point::FailPoints;
-use crate::piece_store::{PieceStore, Placed};
+use crate::metadata_store::MetadataStore;
+use crate::piece_store::{ObjectLocation, PieceStore};
 use crate::set_store::SetStore;
 use crate::{Result, TomesError};
 
 /// The set to which a tome returns. It does not keep the set open.
 #[derive(Debug, Default)]
-pub(super) struct Return {
+pub(super) struct SetRejoin {
     /// Known once the set is open.
-    set: OnceLock<Known>,
+    set: OnceLock<SetHandles>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct SetHandles {
     store: Weak<SetStore>,
     pieces: Weak<PieceStore>,
     names: Weak<Mutex<Names>>,
@@ -44,15 +44,15 @@ struct Known {
 
 /// A standalone tome, which its set lists when a session begins.
 #[derive(Debug)]
-pub(super) struct ByItself;
+pub(super) struct StandaloneRejoin;
 
-impl Rejoin for ByItself {
-    fn rejoin(&self, _: &AwakeStore, awake: Awake) -> Result<Rejoined> {
-        Ok(Rejoined::Member(awake))
+impl Rejoin for StandaloneRejoin {
+    fn rejoin(&self, _: &MetadataStore, metadata: TomeMetadata) -> Result<Rejoined> {
+        Ok(Rejoined::Member(metadata))
     }
 }
 
-impl Return {
+impl SetRejoin {
     /// Connects it to the set once that is open.
     pub(super) fn opened(
         &self,
@@ -62,7 +62,7 @@ impl Return {
         choice: &Arc<Choice>,
         fail: &Arc<FailPoints>,
     ) {
-        let known = Known {
+        let known = SetHandles {
             store: Arc::downgrade(store),
             pieces: Arc::downgrade(pieces),
             names: Arc::downgrade(names),
@@ -74,9 +74,9 @@ impl Return {
     }
 }
 
-impl Rejoin for Return {
-    fn rejoin(&self, own: &AwakeStore, awake: Awake) -> Result<Rejoined> {
-        let tome = awake.id();
+impl Rejoin for SetRejoin {
+    fn rejoin(&self, own: &MetadataStore, metadata: TomeMetadata) -> Result<Rejoined> {
+        let tome = metadata.id();
         let known = self.set.get().ok_or_else(|| busy(tome))?;
         let (store, pieces) = (known.store.upgrade(), known.pieces.upgrade());
         let (names, choice) = (known.names.upgrade(), known.choice.upgrade());
@@ -85,27 +85,28 @@ impl Rejoin for Return {
             return Err(TomesError::Stopped);
         };
         // A move may be waiting for this tome, so waiting here would deadlock.
-        let _still = choice.still.try_lock().map_err(|_| busy(tome))?;
+        let _guard = choice.move_lock.try_lock().map_err(|_| busy(tome))?;
         if store.retired()?.contains(&tome) || store.out()?.contains(&tome) {
             return Ok(Rejoined::Out("its seats are others'".to_owned()));
         }
-        let awake = seated(&store.groups()?, own, awake, &known.fail)?;
+        let metadata = sync_membership(&store.groups()?, own, metadata, &known.fail)?;
         let removals = pieces.removals(tome)?;
-        let awake = remove_put_off(own, awake, &removals, &known.fail)?;
+        let metadata = apply_tombstones(own, metadata, &removals, &known.fail)?;
         removals.iter().try_for_each(|name| pieces.removed(tome, name))?;
-        let said = awake.objects().map(|(name, object)| (name, Placed::of(&awake, object)));
-        let said = said.map(|(name, placed)| (name.to_owned(), placed)).collect();
-        pieces.agree(tome, said, &[])?;
+        let reported =
+            metadata.objects().map(|(name, object)| (name, ObjectLocation::of(&metadata, object)));
+        let reported = reported.map(|(name, placed)| (name.to_owned(), placed)).collect();
+        pieces.reconcile(tome, reported, &[])?;
         let listed = |(name, object): (&str, &Object)| Listed {
             name: name.to_owned(),
             blocks: object.blocks.len() as u64,
             placed: None,
         };
-        let objects: Vec<Listed> = awake.objects().map(listed).collect();
-        for name in lock(&names).list_tome(tome, data_blocks(&awake), &[], &objects) {
+        let objects: Vec<Listed> = metadata.objects().map(listed).collect();
+        for name in lock(&names).set_listing(tome, data_blocks(&metadata), &[], &objects) {
             tracing::error!(%tome, name, "another tome has an object of this name as well");
         }
-        Ok(Rejoined::Member(awake))
+        Ok(Rejoined::Member(metadata))
     }
 }
 

@@ -6,8 +6,8 @@
 //!  '------ Charge <--------'   what it has, its messages to tomes here and the token manager
 //! ```
 //!
-//! The transport between processes implements [`RemoteSeat`]; nothing here depends on it. Not here:
-//! a standalone tome ([`crate::LoneTome`]).
+//! The transport between processes implements [`RemoteHandle`]; nothing here depends on it. Not
+//! here: a standalone tome ([`crate::StandaloneTome`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,35 +15,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fulgurite_tome::group::Group;
 use fulgurite_tome::message::Message;
-use fulgurite_tome::token::{FromKeeper, ToKeeper};
+use fulgurite_tome::token::{FromTokenManager, ToTokenManager};
 use fulgurite_tome::{RegionId, TomeId};
 
 use super::local::Local;
 use super::names::Names;
-use crate::driver::{Ask, Letter, Listed};
-use crate::introduction::{Greeting, Introduction};
-use crate::keeper::Note;
+use crate::driver::{DriverMessage, Listed, TomeRequest};
+use crate::handshake::{HandshakeReply, SetHandshake};
 use crate::network::Network;
-use crate::piece_store::{PieceStore, Placed};
+use crate::piece_store::{ObjectLocation, PieceStore};
 use crate::set_store::SetStore;
+use crate::token_manager::TokenManagerMessage;
 use crate::{Result, TomesError};
 
 /// A tome in another process.
-pub trait RemoteSeat: Send + Sync + fmt::Debug {
+pub trait RemoteHandle: Send + Sync + fmt::Debug {
     /// Starts to connect, and keeps trying until stopped. Each time that the tome answers,
-    /// [`Charge::listed`] must get its objects before any request is sent to it.
-    fn begin(&self, charge: Charge);
+    /// [`SetLink::listed`] must get its objects before any request is sent to it.
+    fn begin(&self, set_link: SetLink);
 
     /// Sends a request, without blocking. One that cannot be sent now fails with
     /// [`crate::TomesError::Away`], and one that ends without an answer with
     /// [`crate::TomesError::Unanswered`].
-    fn ask(&self, ask: Ask);
+    fn ask(&self, ask: TomeRequest);
 
     /// Sends a message of a tome in this process; never blocks, and may drop it.
-    fn tell(&self, from: TomeId, message: Message);
+    fn send(&self, from: TomeId, message: Message);
 
     /// Sends a message of the token manager; never blocks, and may drop it.
-    fn tell_holder(&self, message: FromKeeper);
+    fn send_to_holder(&self, message: FromTokenManager);
 
     /// Returns why it does not answer; `None` while it does.
     fn away(&self) -> Option<String>;
@@ -55,17 +55,17 @@ pub trait RemoteSeat: Send + Sync + fmt::Debug {
 /// The network beyond the process of a set: a route to each tome.
 #[derive(Debug, Default)]
 pub(super) struct Remotes {
-    seats: BTreeMap<TomeId, Arc<dyn RemoteSeat>>,
+    seats: BTreeMap<TomeId, Arc<dyn RemoteHandle>>,
     /// Tomes known to hold a token: their disks spin, or will.
     holding: Mutex<BTreeSet<TomeId>>,
 }
 
 impl Remotes {
-    pub(super) fn new(seats: BTreeMap<TomeId, Arc<dyn RemoteSeat>>) -> Self {
+    pub(super) fn new(seats: BTreeMap<TomeId, Arc<dyn RemoteHandle>>) -> Self {
         Self { seats, holding: Mutex::default() }
     }
 
-    pub(super) fn seats(&self) -> impl Iterator<Item = (TomeId, &Arc<dyn RemoteSeat>)> {
+    pub(super) fn seats(&self) -> impl Iterator<Item = (TomeId, &Arc<dyn RemoteHandle>)> {
         self.seats.iter().map(|(tome, seat)| (*tome, seat))
     }
 
@@ -80,41 +80,43 @@ impl Remotes {
 }
 
 impl Network for Remotes {
-    fn tell(&self, from: TomeId, to: TomeId, message: Message) {
+    fn send(&self, from: TomeId, to: TomeId, message: Message) {
         if let Some(seat) = self.seats.get(&to) {
-            seat.tell(from, message);
+            seat.send(from, message);
         }
     }
 
     /// The token manager is in the process of the set, so its messages never leave that.
-    fn tell_keeper(&self, _: TomeId, _: ToKeeper) {}
+    fn send_to_token_manager(&self, _: TomeId, _: ToTokenManager) {}
 
-    fn tell_holder(&self, to: TomeId, message: FromKeeper) {
+    fn send_to_holder(&self, to: TomeId, message: FromTokenManager) {
         match message {
-            FromKeeper::Held { .. } => self.holding().insert(to),
-            FromKeeper::Stale { .. } => self.holding().remove(&to),
-            FromKeeper::Offer { .. }
-            | FromKeeper::Wanted { .. }
-            | FromKeeper::WantedToRead { .. } => false,
+            FromTokenManager::Held { .. } => self.holding().insert(to),
+            FromTokenManager::Stale { .. } => self.holding().remove(&to),
+            FromTokenManager::Offer { .. }
+            | FromTokenManager::Wanted { .. }
+            | FromTokenManager::WantedToRead { .. } => false,
         };
         // A tome of an earlier version would end its session.
         let message = match message {
-            FromKeeper::WantedToRead { token, epoch } => FromKeeper::Wanted { token, epoch },
-            message @ (FromKeeper::Offer { .. }
-            | FromKeeper::Held { .. }
-            | FromKeeper::Stale { .. }
-            | FromKeeper::Wanted { .. }) => message,
+            FromTokenManager::WantedToRead { token, epoch } => {
+                FromTokenManager::Wanted { token, epoch }
+            }
+            message @ (FromTokenManager::Offer { .. }
+            | FromTokenManager::Held { .. }
+            | FromTokenManager::Stale { .. }
+            | FromTokenManager::Wanted { .. }) => message,
         };
         if let Some(seat) = self.seats.get(&to) {
-            seat.tell_holder(message);
+            seat.send_to_holder(message);
         }
     }
 }
 
 /// The set's side of a remote tome. It does not keep the set open.
 #[derive(Debug)]
-pub struct Charge {
-    pub(super) introduction: Introduction,
+pub struct SetLink {
+    pub(super) introduction: SetHandshake,
     pub(super) store: Weak<SetStore>,
     pub(super) names: Weak<Mutex<Names>>,
     pub(super) pieces: Weak<PieceStore>,
@@ -122,19 +124,19 @@ pub struct Charge {
     pub(super) remotes: Weak<Remotes>,
 }
 
-impl Charge {
+impl SetLink {
     /// Returns the introduction, which its tome must get first in each session.
     ///
     /// # Errors
     /// [`TomesError::Stopped`] when the set is gone, and when its stored state cannot be read.
-    pub fn introduction(&self) -> Result<Introduction> {
+    pub fn introduction(&self) -> Result<SetHandshake> {
         let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
         let tome = self.introduction.tome;
         let may_make = self.introduction.may_make && !store.is_made(tome)?;
         // Member slots may have moved since the set was opened.
         let mut groups = store.groups()?;
         groups.retain(|group| group.seats().iter().any(|seat| seat.tome == tome));
-        Ok(Introduction { may_make, groups, ..self.introduction.clone() })
+        Ok(SetHandshake { may_make, groups, ..self.introduction.clone() })
     }
 
     /// Records that the tome answered, and all its objects. Blocks while it persists what is new.
@@ -142,15 +144,19 @@ impl Charge {
     /// # Errors
     /// [`TomesError::Stopped`] when the set is gone, and when it cannot be recorded that the tome
     /// was created.
-    pub fn listed(&self, greeting: &Greeting, objects: &[Listed]) -> Result<()> {
+    pub fn listed(&self, greeting: &HandshakeReply, objects: &[Listed]) -> Result<()> {
         let tome = self.introduction.tome;
         let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
         if !store.is_made(tome)? {
             store.note_made(tome)?;
         }
         let names = self.names.upgrade().ok_or(TomesError::Stopped)?;
-        let twice =
-            super::lock(&names).list_tome(tome, greeting.data_blocks, &greeting.under_way, objects);
+        let twice = super::lock(&names).set_listing(
+            tome,
+            greeting.data_blocks,
+            &greeting.under_way,
+            objects,
+        );
         for name in twice {
             tracing::error!(%tome, name, "another tome has an object of this name as well");
         }
@@ -158,34 +164,35 @@ impl Charge {
         let placed = |object: &Listed| Some((object.name.clone(), object.placed.clone()?));
         let groups = store.groups()?;
         let seats: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
-        let put_off = |name: &str| super::lock(&names).is_put_off(tome, name);
-        let is_here = |(name, placed): &(String, Placed)| {
+        let has_tombstone = |name: &str| super::lock(&names).has_tombstone(tome, name);
+        let is_here = |(name, placed): &(String, ObjectLocation)| {
             let mut blocks = placed.object.blocks.iter();
             // Objects in a region that lost its member slot are with the tome that took it over.
             blocks.all(|(index, _)| seats.contains(&RegionId { tome, index: *index }))
-                && !put_off(name)
+                && !has_tombstone(name)
         };
-        let said = objects.iter().filter_map(placed).filter(is_here).collect();
+        let reported = objects.iter().filter_map(placed).filter(is_here).collect();
         let pieces = self.pieces.upgrade().ok_or(TomesError::Stopped)?;
-        pieces.agree(tome, said, &greeting.under_way)
+        pieces.reconcile(tome, reported, &greeting.under_way)
     }
 
     /// Delivers a message of the tome to one in the process of the set.
-    pub fn told(&self, to: TomeId, message: Message) {
+    pub fn deliver(&self, to: TomeId, message: Message) {
         let from = self.introduction.tome;
         if let Some(local) = self.local.upgrade() {
-            local.bring(to, Letter::Told { from, message });
+            local.deliver(to, DriverMessage::Received { from, message });
         }
     }
 
     /// Delivers a message of the tome to the token manager.
-    pub fn told_keeper(&self, message: ToKeeper) {
+    pub fn deliver_to_token_manager(&self, message: ToTokenManager) {
         let tome = self.introduction.tome;
-        if let (ToKeeper::Release { .. }, Some(remotes)) = (&message, self.remotes.upgrade()) {
+        if let (ToTokenManager::Release { .. }, Some(remotes)) = (&message, self.remotes.upgrade())
+        {
             remotes.holding().remove(&tome);
         }
         if let Some(local) = self.local.upgrade() {
-            local.bring_keeper(Note::Told { tome, message });
+            local.deliver_to_manager(TokenManagerMessage::Received { tome, message });
         }
     }
 }

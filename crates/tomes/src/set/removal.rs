@@ -16,11 +16,11 @@ use fulgurite_units::ErrorKind;
 use futures::future::BoxFuture;
 
 use super::choice::is_of_lost;
-use super::moving::Loop;
+use super::slot_mover::Loop;
 use super::{Seat, TomeSet, lock};
 use crate::Result;
-use crate::driver::{Ask, Done, Driver, Health, Reply};
-use crate::limits::REMOVALS_AT_ONCE;
+use crate::driver::{Done, Driver, Health, Reply, TomeRequest};
+use crate::limits::REMOVALS_PER_POLL;
 
 impl TomeSet {
     /// Removes an object; returns when its name is removed durably. For a tome that is lost or away
@@ -42,15 +42,15 @@ impl TomeSet {
                         // The requester may be gone.
                         let _ = reply.send(done);
                     });
-                    Ask::Delete { name: of, done }
+                    TomeRequest::Delete { name: of, done }
                 };
-                match self.asked(tome, delete).await {
+                match self.call(tome, delete).await {
                     Ok(()) => return self.pieces.forget(tome, name).await,
                     Err(error) if is_of_lost(&error) => {}
                     Err(error) => return Err(error),
                 }
                 // Its member slot moves before or after this, but not meanwhile.
-                let _still = self.choice.still.lock().await;
+                let _guard = self.choice.move_lock.lock().await;
                 if self.tome_of(name)? != tome || self.works(tome) {
                     continue;
                 }
@@ -79,8 +79,8 @@ impl TomeSet {
 
 impl Loop {
     /// Carries out deferred removals on tomes in other processes that answer again.
-    pub(super) fn remove_put_off(&self) -> Result<()> {
-        let waiting = lock(&self.shared.names).first_put_off(REMOVALS_AT_ONCE);
+    pub(super) fn apply_tombstones(&self) -> Result<()> {
+        let waiting = lock(&self.shared.names).first_tombstones(REMOVALS_PER_POLL);
         for (tome, some) in waiting {
             for name in some {
                 if !self.shared.is_usable(tome) {
@@ -90,7 +90,7 @@ impl Loop {
                 let delete = |reply: Reply<()>| {
                     // The requester waits for it.
                     let done = Done::new(move |done| drop(reply.send(done)));
-                    Ask::Delete { name: of, done }
+                    TomeRequest::Delete { name: of, done }
                 };
                 match self.ask(tome, delete) {
                     Ok(()) => {}

@@ -3,12 +3,12 @@
 //!
 //! A tome that cannot be opened is lost to this start but not to the set: the others continue.
 
-pub(super) mod counting;
-mod heard;
-mod older;
-mod regaining;
-mod removed;
-mod seating;
+mod finished_moves;
+mod membership_sync;
+mod metadata_rebuild;
+mod older_copies;
+pub(super) mod start_counter;
+mod tombstones;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,48 +16,48 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
-use fulgurite_tome::awake::Awake;
 use fulgurite_tome::group::Group;
 use fulgurite_tome::limits::{IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
-use fulgurite_tome::token::{Kept, TokenId, token_count};
-use fulgurite_tome::{Split, TomeId};
+use fulgurite_tome::metadata::TomeMetadata;
+use fulgurite_tome::token::{TokenId, TokenState, token_count};
+use fulgurite_tome::{CodeParams, TomeId};
 use fulgurite_units::{Duration, ErrorKind, Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
-use super::around::Around;
 use super::choice::Choice;
+use super::degraded_reads::DegradedReads;
 use super::local::Local;
-use super::moving::{self, Mover};
 use super::names::Names;
-use super::operated::Closed;
-use super::options::LoneOptions;
-use super::rejoin::{ByItself, Return};
-use super::remotes::{Charge, Remotes};
+use super::operator::ClosedTomes;
+use super::options::StandaloneOptions;
+use super::rejoin::{SetRejoin, StandaloneRejoin};
+use super::remotes::{Remotes, SetLink};
+use super::slot_mover::{self, Mover};
 use super::{RemoteDriver, Seat, SetOptions, TomeSet};
-use crate::awake_store::AwakeStore;
 use crate::driver::{Driver, Parts, Rejoin, data_blocks};
 use crate::fail_point::FailPoints;
+use crate::handshake::SetHandshake;
 use crate::identity::{self, TomeIdentity};
-use crate::introduction::Introduction;
-use crate::keeper::KeeperDriver;
 use crate::limits::{
     BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, SPIN_UP_TRIES_MAX, TOMES_MAX,
 };
+use crate::metadata_store::MetadataStore;
 use crate::network::Network;
 use crate::piece_store::{OpenedPieces, PieceStore};
 use crate::set_store::{SetRow, SetStore};
 use crate::spin_gate::SpinGate;
-use crate::starts::Counted;
-use crate::watch::Watched;
+use crate::start_counts::CountedStore;
+use crate::token_manager::TokenManagerDriver;
+use crate::watch::EventPublisher;
 use crate::{Result, TomesError};
-pub(super) use removed::remove_put_off;
-pub(super) use seating::seated;
+pub(super) use membership_sync::sync_membership;
+pub(super) use tombstones::apply_tombstones;
 
 /// Ledger file of a tome, beside its metadata store.
 pub(super) const LEDGER: &str = "wakes.jsonl";
 
 /// State shared by all tomes of a start.
-struct Start {
+struct Startup {
     options: SetOptions,
     fail: Arc<FailPoints>,
     set: TomeSetId,
@@ -68,21 +68,21 @@ struct Start {
     gate: Arc<SpinGate>,
     network: Arc<Local>,
     remotes: Arc<Remotes>,
-    watched: Watched,
+    events: EventPublisher,
     rejoin: Arc<dyn Rejoin>,
 }
 
 /// A tome whose metadata store is open.
 struct Opened {
     identity: TomeIdentity,
-    store: AwakeStore,
+    store: MetadataStore,
     ledger: LedgerFile,
 }
 
 /// The same with its state loaded.
 struct Loaded {
     opened: Opened,
-    awake: Awake,
+    metadata: TomeMetadata,
 }
 
 /// Opens a set, or creates it.
@@ -94,37 +94,37 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         let what = format!("the set is {}, and {set} is asked for", row.set);
         return Err(TomesError::Invalid { what });
     }
-    let back = Arc::new(Return::default());
-    let mut start = Start::new(options, &store, &row, Arc::clone(&back) as _)?;
+    let back = Arc::new(SetRejoin::default());
+    let mut start = Startup::new(options, &store, &row, Arc::clone(&back) as _)?;
     let opened = start.open_all(&store, is_new)?;
     let pieces = OpenedPieces::open(&start.options.directory)?;
     let is_behind = start.is_behind(&store, &pieces)?;
     let mut loaded = start.load_all(opened);
-    start.put_older_aside((&pieces, is_behind), &mut loaded)?;
-    start.hear_of_seats(&store, &pieces, &loaded)?;
-    let regained = start.regain_all(&store, (&pieces, is_behind), &mut loaded)?;
-    start.count_tomes(&store, &mut loaded)?;
+    start.reject_older_copies((&pieces, is_behind), &mut loaded)?;
+    start.adopt_finished_moves(&store, &pieces, &loaded)?;
+    let rebuilt = start.rebuild_lost_metadata(&store, (&pieces, is_behind), &mut loaded)?;
+    start.count_tome_starts(&store, &mut loaded)?;
     let store = Arc::new(store);
-    let keeper = start.keep_tokens(&store, tomes)?;
-    let (mut names, mut seats) = start.drive_all(loaded, &pieces)?;
-    regaining::look_through(&regained, &seats);
-    let unnamed = counting::count_pieces(&store, &pieces, &seats, is_behind)?;
+    let token_manager = start.start_token_manager(&store, tomes)?;
+    let (mut names, mut seats) = start.start_drivers(loaded, &pieces)?;
+    metadata_rebuild::scrub_rebuilt(&rebuilt, &seats);
+    let unaccounted_tomes = start_counter::count_pieces(&store, &pieces, &seats, is_behind)?;
     let out = store.out()?;
     start.await_remotes(&out, &mut names, &pieces)?;
     let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
     let choice = Arc::new(Choice::new(store.groups()?, start.options.clock.clone()));
     back.opened(&store, &pieces, &names, &choice, &start.fail);
-    let begin = |tome| start.charge(tome, is_new, &store, (&names, &pieces));
+    let begin = |tome| start.set_link(tome, is_new, &store, (&names, &pieces));
     seats.extend(start.begin_remotes(&out, begin));
     let tomes = Arc::new(seats);
-    let surveyor = start.surveyor(&tomes, &out, &store.retired()?)?;
-    let mover = Mover::start(moving::Shared {
+    let inventory_runner = start.inventory_runner(&tomes, &out, &store.retired()?)?;
+    let mover = Mover::start(slot_mover::Shared {
         row: row.clone(),
         store: Arc::clone(&store),
         pieces: Arc::clone(&pieces),
         tomes: Arc::clone(&tomes),
         names: Arc::clone(&names),
-        watched: start.watched.clone(),
+        events: start.events.clone(),
         choice: Arc::clone(&choice),
         fail: Arc::clone(&start.fail),
     })?;
@@ -136,24 +136,24 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
         store,
         tomes,
         names,
-        unnamed,
+        unaccounted_tomes,
         guard: start.guard,
         room: put_room(),
         pieces,
-        around: Around::default(),
-        closed: Closed::default(),
+        degraded_reads: DegradedReads::default(),
+        closed: ClosedTomes::default(),
         choice,
         mover,
-        keeper,
+        token_manager,
         remotes: start.remotes,
-        watched: start.watched,
+        events: start.events,
         fail: start.fail,
         simulated: start.options.backend.is_simulated(),
-        surveyor,
-        regained,
-        injected: start.options.injected,
+        inventory_runner,
+        rebuilt,
+        faults: start.options.faults,
         directory: start.options.directory,
-        is_over: AtomicBool::new(false),
+        is_end_counted: AtomicBool::new(false),
     })
 }
 
@@ -187,18 +187,18 @@ pub(crate) fn put_room() -> Arc<Semaphore> {
 }
 
 /// Opens one tome without its set; with an introduction, as that says.
-pub(crate) fn start_alone(
-    options: LoneOptions,
-    introduction: Option<&Introduction>,
+pub(crate) fn start_standalone(
+    options: StandaloneOptions,
+    introduction: Option<&SetHandshake>,
 ) -> Result<(TomeIdentity, Driver, Arc<Local>)> {
-    let LoneOptions { set, tome, network, .. } = options;
+    let StandaloneOptions { set, tome, network, .. } = options;
     let folder = options.directory.join(folder_name(tome));
     let layout = match introduction {
         Some(introduction) => introduction.layout,
-        None => AwakeStore::open_any(&folder)?.1.layout,
+        None => MetadataStore::open_any(&folder)?.1.layout,
     };
     let remotes = Arc::default();
-    let start = Start {
+    let start = Startup {
         fail: Arc::new(options.fail),
         set,
         groups: introduction.map_or_else(Vec::new, |introduction| introduction.groups.clone()),
@@ -207,8 +207,8 @@ pub(crate) fn start_alone(
         gate: Arc::default(),
         network: Arc::new(Local::new(network)),
         remotes,
-        rejoin: Arc::new(ByItself),
-        watched: Watched::new(options.clock.clone()),
+        rejoin: Arc::new(StandaloneRejoin),
+        events: EventPublisher::new(options.clock.clone()),
         options: SetOptions {
             set: Some(set),
             directory: options.directory,
@@ -216,14 +216,14 @@ pub(crate) fn start_alone(
             remotes: BTreeMap::new(),
             layout,
             // Only sets make groups.
-            split: Split::new(1, 1)?,
+            split: CodeParams::new(1, 1)?,
             backend: options.backend,
             spin_ups_a_day: options.spin_ups_a_day,
             idle: options.idle,
             clock: options.clock,
             entropy: options.entropy,
             fail: FailPoints::default(),
-            injected: options.injected,
+            faults: options.faults,
         },
     };
     start.guard_disks();
@@ -231,9 +231,9 @@ pub(crate) fn start_alone(
     let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
-    let awake = opened.store.load(&opened.identity)?;
-    let awake = seated(&start.groups, &opened.store, awake, &start.fail)?;
-    let driver = start.drive(opened, awake, &mut Names::default())?;
+    let metadata = opened.store.load(&opened.identity)?;
+    let metadata = sync_membership(&start.groups, &opened.store, metadata, &start.fail)?;
+    let driver = start.start_driver(opened, metadata, &mut Names::default())?;
     Ok((identity, driver, start.network))
 }
 
@@ -266,7 +266,7 @@ fn check(options: &SetOptions) -> Result<u32> {
     Ok(tomes)
 }
 
-impl Start {
+impl Startup {
     fn new(
         mut options: SetOptions,
         store: &SetStore,
@@ -286,7 +286,7 @@ impl Start {
             network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
             remotes,
             rejoin,
-            watched: Watched::new(options.clock.clone()),
+            events: EventPublisher::new(options.clock.clone()),
             options,
         };
         start.guard_disks();
@@ -316,7 +316,7 @@ impl Start {
             let is_made = store.is_made(tome)?;
             let mut found = self.open(tome, is_new, is_made)?;
             if let Ok(Opened { store: own, .. }) = &found
-                && self.is_older(store, Counted::Tome(tome), own.start_number()?)?
+                && self.is_older(store, CountedStore::Tome(tome), own.start_number()?)?
             {
                 let why = "its awake store is an older copy: what came since is not in it";
                 tracing::error!(%tome, "not opened: {why}");
@@ -331,7 +331,7 @@ impl Start {
     }
 
     /// Starts all tomes; returns them and the names of all objects, including those of lost tomes.
-    fn drive_all(
+    fn start_drivers(
         &self,
         loaded: BTreeMap<TomeId, Result<Loaded, String>>,
         pieces: &OpenedPieces,
@@ -339,16 +339,16 @@ impl Start {
         let mut names = Names::default();
         let mut seats = BTreeMap::new();
         for (tome, loaded) in loaded {
-            let ready = loaded.and_then(|Loaded { opened, awake }| {
-                let awake = seated(&self.groups, &opened.store, awake, &self.fail)
+            let ready = loaded.and_then(|Loaded { opened, metadata }| {
+                let metadata = sync_membership(&self.groups, &opened.store, metadata, &self.fail)
                     .map_err(|error| error_chain(&error))?;
-                self.remove_put_off(&opened, awake, pieces).map(|awake| (opened, awake))
+                self.apply_tombstones(&opened, metadata, pieces).map(|metadata| (opened, metadata))
             });
             let seat = match ready {
-                Ok((opened, awake)) => {
+                Ok((opened, metadata)) => {
                     // A failure of this store is not that tome's fault.
-                    pieces.agree(&awake)?;
-                    let driver = self.drive(opened, awake, &mut names);
+                    pieces.reconcile(&metadata)?;
+                    let driver = self.start_driver(opened, metadata, &mut names);
                     driver.map_or_else(|error| Seat::Lost(error_chain(&error)), Seat::Live)
                 }
                 Err(why) => Seat::Lost(why),
@@ -364,14 +364,14 @@ impl Start {
         Ok((names, seats))
     }
 
-    fn keep_tokens(&self, store: &Arc<SetStore>, tomes: u32) -> Result<KeeperDriver> {
-        KeeperDriver::start(
+    fn start_token_manager(&self, store: &Arc<SetStore>, tomes: u32) -> Result<TokenManagerDriver> {
+        TokenManagerDriver::start(
             Arc::clone(store),
-            (tomes, &self.taken_back(store.tokens()?)),
+            (tomes, &self.release_stale_tokens(store.tokens()?)),
             Arc::clone(&self.network) as Arc<dyn Network>,
-            (self.options.clock.clone(), self.watched.clone()),
-            (Arc::clone(&self.fail), self.options.injected.clone()),
-            |inbox| self.network.set_keeper(inbox),
+            (self.options.clock.clone(), self.events.clone()),
+            (Arc::clone(&self.fail), self.options.faults.clone()),
+            |inbox| self.network.set_token_manager(inbox),
         )
     }
 
@@ -382,7 +382,7 @@ impl Start {
         names: &mut Names,
         pieces: &OpenedPieces,
     ) -> Result<()> {
-        removed::forget(out, pieces)?;
+        tombstones::forget(out, pieces)?;
         for (tome, _) in self.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
             names.await_tome(tome);
             pieces.removals(tome)?.into_iter().for_each(|name| names.put_off(tome, name));
@@ -397,11 +397,11 @@ impl Start {
     fn begin_remotes(
         &self,
         out: &BTreeSet<TomeId>,
-        charge: impl Fn(TomeId) -> Charge,
+        set_link: impl Fn(TomeId) -> SetLink,
     ) -> Vec<(TomeId, Seat)> {
-        let begin = |(tome, seat): (TomeId, &Arc<dyn super::RemoteSeat>)| {
+        let begin = |(tome, seat): (TomeId, &Arc<dyn super::RemoteHandle>)| {
             if !out.contains(&tome) {
-                seat.begin(charge(tome));
+                seat.begin(set_link(tome));
             }
             (tome, Seat::Remote(RemoteDriver(Arc::clone(seat))))
         };
@@ -423,10 +423,13 @@ impl Start {
     /// Releases tokens that tomes of this process held when it ended: only this process spins their
     /// disks, and a disk that still spins is spun down first. So no tome waits for those leases to
     /// expire.
-    fn taken_back(&self, mut tokens: BTreeMap<TokenId, Kept>) -> BTreeMap<TokenId, Kept> {
+    fn release_stale_tokens(
+        &self,
+        mut tokens: BTreeMap<TokenId, TokenState>,
+    ) -> BTreeMap<TokenId, TokenState> {
         for kept in tokens.values_mut() {
             let here = kept.holder.filter(|tome| self.options.roots.contains_key(tome));
-            if here.is_some_and(|tome| self.is_put_down(tome)) {
+            if here.is_some_and(|tome| self.ensure_spun_down(tome)) {
                 kept.holder = None;
             }
         }
@@ -434,7 +437,7 @@ impl Start {
     }
 
     /// Spins a disk down if it still spins; returns whether it stands still.
-    fn is_put_down(&self, tome: TomeId) -> bool {
+    fn ensure_spun_down(&self, tome: TomeId) -> bool {
         let (place, backend) = (PlaceId::new(tome.get()), &self.options.backend);
         match backend.observe(place) {
             Ok(Observed::Turning) => {
@@ -453,9 +456,9 @@ impl Start {
         let folder = self.folder(tome);
         let identity = TomeIdentity::new(self.set, tome, self.options.layout);
         let open = || -> Result<Opened> {
-            let opened = if is_new && !is_made { AwakeStore::init } else { AwakeStore::open };
+            let opened = if is_new && !is_made { MetadataStore::init } else { MetadataStore::open };
             let store = opened(&folder, &identity)?;
-            let (ledger, reloaded) = LedgerFile::open_or_set_aside(&folder.join(LEDGER))?;
+            let (ledger, reloaded) = LedgerFile::open_or_quarantine(&folder.join(LEDGER))?;
             if let Some((path, problem)) = reloaded.set_aside {
                 tracing::error!(%tome, "ledger set aside as \"{}\": {problem}", path.display());
             }
@@ -463,7 +466,7 @@ impl Start {
         };
         match open() {
             Ok(mut opened) => {
-                let made = if is_new { self.make_disk(&mut opened, is_made) } else { Ok(()) };
+                let made = if is_new { self.create_disk(&mut opened, is_made) } else { Ok(()) };
                 match made {
                     // A created tome without its disk is lost; a disk of another tome must not be
                     // used.
@@ -487,20 +490,20 @@ impl Start {
     }
 
     /// Returns the set's side of a tome in another process.
-    fn charge(
+    fn set_link(
         &self,
         tome: TomeId,
         may_make: bool,
         store: &Arc<SetStore>,
         (names, pieces): (&Arc<Mutex<Names>>, &Arc<PieceStore>),
-    ) -> Charge {
-        let has_seat = |group: &&Group| group.seats().iter().any(|seat| seat.tome == tome);
-        Charge {
-            introduction: Introduction {
+    ) -> SetLink {
+        let has_slot = |group: &&Group| group.seats().iter().any(|seat| seat.tome == tome);
+        SetLink {
+            introduction: SetHandshake {
                 set: self.set,
                 tome,
                 layout: self.options.layout,
-                groups: self.groups.iter().filter(has_seat).cloned().collect(),
+                groups: self.groups.iter().filter(has_slot).cloned().collect(),
                 may_make,
             },
             store: Arc::downgrade(store),
@@ -512,17 +515,17 @@ impl Start {
     }
 
     /// Spins a disk up to check or write its identity, and spins it down again.
-    fn make_disk(&self, opened: &mut Opened, is_made: bool) -> Result<()> {
+    fn create_disk(&self, opened: &mut Opened, is_made: bool) -> Result<()> {
         let Opened { identity, ledger, .. } = opened;
         let (place, backend) = (PlaceId::new(identity.tome.get()), &self.options.backend);
         let at = self.options.clock.now();
-        ledger.note(Wake { at, group: None, places: vec![place], cause: Cause::Init })?;
+        ledger.record(Wake { at, group: None, places: vec![place], cause: Cause::Init })?;
         self.guard.turn(place, Power::SpinningUp)?;
         let up = self.spin_up(place).and_then(|_| backend.mount(place, 0));
         let made = match up {
             Ok(_) => {
                 self.guard.turn(place, Power::Active)?;
-                let made = self.guard.enter(place).map_err(TomesError::from);
+                let made = self.guard.acquire(place).map_err(TomesError::from);
                 let made = made.and_then(|lease| {
                     if is_made {
                         identity::check(&lease, identity)?;
@@ -560,20 +563,26 @@ impl Start {
         opened: BTreeMap<TomeId, Result<Opened, String>>,
     ) -> BTreeMap<TomeId, Result<Loaded, String>> {
         let load = |opened: Opened| {
-            let awake = opened.store.load(&opened.identity).map_err(|error| error_chain(&error))?;
-            Ok(Loaded { opened, awake })
+            let metadata =
+                opened.store.load(&opened.identity).map_err(|error| error_chain(&error))?;
+            Ok(Loaded { opened, metadata })
         };
         opened.into_iter().map(|(tome, opened)| (tome, opened.and_then(load))).collect()
     }
 
     /// Starts a tome.
-    fn drive(&self, opened: Opened, awake: Awake, names: &mut Names) -> Result<Driver> {
+    fn start_driver(
+        &self,
+        opened: Opened,
+        metadata: TomeMetadata,
+        names: &mut Names,
+    ) -> Result<Driver> {
         let Opened { identity, store, ledger } = opened;
         let tome = identity.tome;
-        names.add_tome(tome, data_blocks(&awake));
-        for (name, object) in awake.objects() {
+        names.add_tome(tome, data_blocks(&metadata));
+        for (name, object) in metadata.objects() {
             if !names.add(name, tome, object.blocks.len() as u64) {
-                names.hide(name, tome);
+                names.add_duplicate(name, tome);
                 tracing::error!(%tome, name, "another tome has an object of this name as well");
             }
         }
@@ -581,21 +590,21 @@ impl Start {
         let parts = Parts {
             identity,
             store,
-            awake,
+            metadata,
             ledger,
             guard: self.guard.clone(),
             backend: Arc::clone(&self.options.backend),
             gate: Arc::clone(&self.gate),
             network: Arc::clone(&self.network) as Arc<dyn Network>,
             rejoin: Arc::clone(&self.rejoin),
-            watched: self.watched.clone(),
+            events: self.events.clone(),
             spin_ups_a_day: self.options.spin_ups_a_day,
             idle: self.options.idle,
             clock: self.options.clock.clone(),
             tokens: self.tokens,
             seed: Seed::new(u64::from(tome.get())).child(&number),
             fail: Arc::clone(&self.fail),
-            injected: self.options.injected.clone(),
+            faults: self.options.faults.clone(),
         };
         Driver::start(parts, |inbox| self.network.add(tome, inbox))
     }

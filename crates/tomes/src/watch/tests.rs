@@ -4,23 +4,23 @@ use fulgurite_units::{ManualClock, UnixTime};
 
 use super::*;
 
-fn token(number: u32) -> Happening {
-    Happening::Token { token: TokenId(number), tome: None }
+fn token(number: u32) -> TomeEvent {
+    TomeEvent::Token { token: TokenId(number), tome: None }
 }
 
 #[tokio::test]
 async fn a_ring_keeps_so_much_and_tells_how_much_was_written_over() {
     let clock = ManualClock::at(UnixTime::from_millis(1_700_000_000_000)).clock();
-    let watched = Watched::new(clock);
-    watched.tell(|| unreachable!("nobody hears of it, so nothing is made of it"));
-    let mut watching = watched.watch();
-    let all = u32::try_from(HAPPENINGS_WAITING).unwrap() + 10;
-    (0..all).for_each(|number| watched.tell(|| token(number)));
+    let events = EventPublisher::new(clock);
+    events.send(|| unreachable!("nobody hears of it, so nothing is made of it"));
+    let mut watching = events.watch();
+    let all = u32::try_from(EVENTS_BUFFERED).unwrap() + 10;
+    (0..all).for_each(|number| events.send(|| token(number)));
     assert_eq!(watching.next().await, Some(Err(Missed(10))));
     for number in 10..all {
         let happened = watching.next().await.unwrap().unwrap();
         assert_eq!((happened.at.as_millis(), happened.what), (1_700_000_000_000, token(number)));
     }
-    drop(watched);
+    drop(events);
     assert_eq!(watching.next().await, None, "the set is gone");
 }

@@ -9,7 +9,7 @@ use fulgurite_tome::TomeId;
 use fulgurite_tomes::{TomeSet, TomesError};
 use fulgurite_units::ErrorKind;
 
-use crate::shelf::{BLOCK, Shelf, awake, lose, noise, root, tomes};
+use crate::shelf::{BLOCK, Shelf, lose, metadata, noise, root, tomes};
 
 /// Names of objects that a set has.
 type Names = BTreeSet<String>;
@@ -248,7 +248,7 @@ async fn an_awake_store_that_is_damaged_is_told_and_costs_its_tome_alone() {
         assert_eq!(fs::read(path).ok(), before, "{what}: nothing is written over");
         true
     };
-    let refused = damaged(&shelf, &awake(&shelf.folder, tome).join("awake"), look).await;
+    let refused = damaged(&shelf, &metadata(&shelf.folder, tome).join("awake"), look).await;
     assert!(refused > 5, "{refused}");
     let set = shelf.open();
     all_there(&shelf, &set, &names).await;
@@ -362,12 +362,13 @@ async fn an_older_awake_store_is_told_and_what_was_protected_since_is_not_lost()
     close(set);
     let aside = tempfile::tempdir().unwrap();
     for tome in tomes() {
-        copy(&awake(&shelf.folder, tome), &aside.path().join(format!("older-{tome}")));
+        copy(&metadata(&shelf.folder, tome), &aside.path().join(format!("older-{tome}")));
     }
     let set = shelf.open();
     let more = fill(&shelf, &set, 8..16).await;
     let tome = set.tome_of("object 08").unwrap();
-    let (place, older) = (awake(&shelf.folder, tome), aside.path().join(format!("older-{tome}")));
+    let (place, older) =
+        (metadata(&shelf.folder, tome), aside.path().join(format!("older-{tome}")));
     names.extend(more);
     close(set);
     copy(&place, &aside.path().join("right"));
@@ -445,7 +446,8 @@ async fn an_object_whose_name_another_tome_has_by_now_is_told_and_neither_is_wri
     close(set);
     // Its objects are unknown while it is away.
     let aside = tempfile::tempdir().unwrap();
-    for (at, place) in [root(&shelf.folder, first), awake(&shelf.folder, first)].iter().enumerate()
+    for (at, place) in
+        [root(&shelf.folder, first), metadata(&shelf.folder, first)].iter().enumerate()
     {
         copy(place, &aside.path().join(at.to_string()));
         fs::remove_dir_all(place).unwrap();
@@ -455,7 +457,8 @@ async fn an_object_whose_name_another_tome_has_by_now_is_told_and_neither_is_wri
     let second = shelf.wait(set.put(name, b"other".to_vec())).await.unwrap();
     assert_ne!(second, first);
     close(set);
-    for (at, place) in [root(&shelf.folder, first), awake(&shelf.folder, first)].iter().enumerate()
+    for (at, place) in
+        [root(&shelf.folder, first), metadata(&shelf.folder, first)].iter().enumerate()
     {
         copy(&aside.path().join(at.to_string()), place);
     }

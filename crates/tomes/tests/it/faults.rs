@@ -3,10 +3,10 @@
 
 use fulgurite_disks::{Fault, PlaceId, Power};
 use fulgurite_tome::TomeId;
-use fulgurite_tomes::{Failing, Happening, TOME_FILE, TOME_FILE_COPY, TomeSet};
+use fulgurite_tomes::{InjectedFault, TOME_FILE, TOME_FILE_COPY, TomeEvent, TomeSet};
 use fulgurite_units::{Duration, ErrorKind};
 
-use crate::shelf::{BLOCK, Shelf, awake, noise, root};
+use crate::shelf::{BLOCK, Shelf, metadata, noise, root};
 
 async fn reasons(set: &TomeSet) -> Vec<String> {
     let status = set.status().await;
@@ -15,19 +15,20 @@ async fn reasons(set: &TomeSet) -> Vec<String> {
 }
 
 /// Failures of writes.
-const FAILING: [Failing; 4] = [Failing::Write, Failing::Room, Failing::Sync, Failing::Commit];
+const FAILING: [InjectedFault; 4] =
+    [InjectedFault::Write, InjectedFault::Room, InjectedFault::Sync, InjectedFault::Commit];
 
 /// Injects a fault into every tome until one fails during a put; returns that tome.
-async fn given_up(shelf: &Shelf, set: &TomeSet, failing: Failing, name: &str) -> TomeId {
+async fn given_up(shelf: &Shelf, set: &TomeSet, fault: InjectedFault, name: &str) -> TomeId {
     for tome in crate::shelf::tomes() {
-        shelf.injected.inject(tome, failing);
+        shelf.faults.inject(tome, fault);
     }
     // Any of them may take it; the one that does is the first to spin up.
     let error = shelf.wait(set.put(name, noise(name, BLOCK))).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{failing:?}: {error}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}: {error}");
     let tome = set.tome_of(name).unwrap();
     let told = reasons(set).await;
-    assert_eq!(told.len(), 1, "{failing:?}: {told:?}");
+    assert_eq!(told.len(), 1, "{fault:?}: {told:?}");
     assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
     tome
 }
@@ -44,33 +45,33 @@ async fn well(shelf: &Shelf, set: &TomeSet) {
 
 #[tokio::test]
 async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
-    for failing in FAILING {
+    for fault in FAILING {
         let shelf = Shelf::new();
         let set = shelf.init();
         let tome = shelf.wait(set.put("before", noise("before", 3 * BLOCK))).await.unwrap();
         shelf.wait(set.protected("before")).await.unwrap();
         shelf.settle(&set).await;
         let mut watching = set.watch();
-        let failed = given_up(&shelf, &set, failing, "after").await;
+        let failed = given_up(&shelf, &set, fault, "after").await;
         let again = shelf.wait(set.get("after")).await.unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Unavailable, "nobody knows whether it is there");
-        crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+        crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
         well(&shelf, &set).await;
         assert_eq!(set.tome_of("before").unwrap(), tome);
         let read = shelf.wait(set.get("before")).await.unwrap();
-        assert_eq!(read, noise("before", 3 * BLOCK), "{failing:?}");
+        assert_eq!(read, noise("before", 3 * BLOCK), "{fault:?}");
         // It was not acknowledged, and is not there: its name is free.
-        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound, "{failing:?}");
+        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound, "{fault:?}");
         shelf.wait(set.put("after", noise("after", BLOCK))).await.unwrap();
         shelf.wait(set.protected("after")).await.unwrap();
         let mut told = Vec::new();
-        while !matches!(told.last(), Some(Happening::Resumed { .. })) {
+        while !matches!(told.last(), Some(TomeEvent::Resumed { .. })) {
             let happened = watching.next().await.unwrap().unwrap().what;
-            let is_own = matches!(happened, Happening::GivenUp { .. } | Happening::Resumed { .. });
+            let is_own = matches!(happened, TomeEvent::GivenUp { .. } | TomeEvent::Resumed { .. });
             told.extend(is_own.then_some(happened));
         }
-        assert!(matches!(&told[0], Happening::GivenUp { tome, .. } if *tome == failed), "{told:?}");
-        assert_eq!(told.last(), Some(&Happening::Resumed { tome: failed }), "{failing:?}");
+        assert!(matches!(&told[0], TomeEvent::GivenUp { tome, .. } if *tome == failed), "{told:?}");
+        assert_eq!(told.last(), Some(&TomeEvent::Resumed { tome: failed }), "{fault:?}");
         // The next start sees the same.
         set.stop();
         drop(set);
@@ -78,7 +79,7 @@ async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
         assert_eq!(reasons(&set).await, [] as [&str; 0]);
         for (name, blocks) in [("before", 3), ("after", 1)] {
             let read = shelf.wait(set.get(name)).await.unwrap();
-            assert_eq!(read, noise(name, blocks * BLOCK), "{failing:?}");
+            assert_eq!(read, noise(name, blocks * BLOCK), "{fault:?}");
         }
         agree(&set).await;
         set.stop();
@@ -97,15 +98,15 @@ async fn agree(set: &TomeSet) {
 
 #[tokio::test]
 async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
-    for failing in [Failing::Sync, Failing::Commit] {
+    for fault in [InjectedFault::Sync, InjectedFault::Commit] {
         let shelf = Shelf::new();
         let set = shelf.init();
         shelf.wait(set.put("before", noise("before", BLOCK))).await.unwrap();
         shelf.wait(set.protected("before")).await.unwrap();
         shelf.settle(&set).await;
-        let failed = given_up(&shelf, &set, failing, "after").await;
+        let failed = given_up(&shelf, &set, fault, "after").await;
         let others = crate::shelf::tomes().filter(|tome| *tome != failed);
-        others.for_each(|tome| shelf.injected.mend(tome));
+        others.for_each(|tome| shelf.faults.mend(tome));
         let before = set.status().await.tomes[failed.get() as usize].wakes;
         for _ in 0..3 * 1800 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -115,7 +116,7 @@ async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
         assert!(told.iter().all(|why| why.starts_with(&format!("tome {failed}: "))), "{told:?}");
         assert!(told[0].contains("tried again"), "{told:?}");
         let wakes = set.status().await.tomes[failed.get() as usize].wakes - before;
-        if failing == Failing::Sync {
+        if fault == InjectedFault::Sync {
             // The backoff ends at ten minutes.
             assert!((5..40).contains(&wakes), "{wakes} in three hours");
         } else {
@@ -125,7 +126,7 @@ async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
         assert_ne!(other, failed);
         assert_eq!(shelf.wait(set.get("other")).await.unwrap(), noise("other", BLOCK));
         // It recovers even now.
-        shelf.injected.mend(failed);
+        shelf.faults.mend(failed);
         well(&shelf, &set).await;
         set.stop();
     }
@@ -143,11 +144,11 @@ async fn what_is_removed_while_its_tome_is_given_up_is_gone_when_it_works_again(
         own.entry(tome).or_insert_with(Vec::new).push(name);
     }
     shelf.settle(&set).await;
-    let failed = given_up(&shelf, &set, Failing::Commit, "after").await;
+    let failed = given_up(&shelf, &set, InjectedFault::Commit, "after").await;
     let Some(names) = own.remove(&failed) else { return set.stop() };
     shelf.wait(set.delete(&names[0])).await.unwrap();
     assert_eq!(set.tome_of(&names[0]).unwrap_err().kind(), ErrorKind::NotFound);
-    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
     well(&shelf, &set).await;
     for _ in 0..2 {
         assert_eq!(set.tome_of(&names[0]).unwrap_err().kind(), ErrorKind::NotFound);
@@ -172,7 +173,7 @@ async fn a_directory_that_was_away_is_used_again_when_it_is_back() {
         shelf.wait(set.protected("one")).await.unwrap();
         shelf.settle(&set).await;
         let folder = &shelf.folder;
-        let place = if is_awake { awake(folder, tome) } else { root(folder, tome) };
+        let place = if is_awake { metadata(folder, tome) } else { root(folder, tome) };
         let away = folder.join("away");
         std::fs::rename(&place, &away).unwrap();
         // Whatever part of it cannot be used, nothing is created in its place.
@@ -250,7 +251,7 @@ async fn a_keeper_that_cannot_write_gives_no_token_until_it_can() {
     shelf.wait(set.protected("before")).await.unwrap();
     shelf.settle(&set).await;
     let wakes = set.wakes().await.len();
-    crate::shelf::tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Token));
+    crate::shelf::tomes().for_each(|tome| shelf.faults.inject(tome, InjectedFault::Token));
     let mut put = std::pin::pin!(set.put("after", noise("after", BLOCK)));
     let told = async {
         loop {
@@ -268,7 +269,7 @@ async fn a_keeper_that_cannot_write_gives_no_token_until_it_can() {
     assert!(told[0].starts_with("no tokens are given now: "), "{told:?}");
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(set.wakes().await.len(), wakes, "no disk was woken");
-    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
     shelf.wait(put).await.unwrap();
     shelf.wait(set.protected("after")).await.unwrap();
     assert_eq!(reasons(&set).await, [] as [&str; 0]);
@@ -285,11 +286,11 @@ async fn a_read_ends_while_nobody_can_be_given_a_token() {
     shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
     shelf.wait(set.protected("one")).await.unwrap();
     shelf.settle(&set).await;
-    crate::shelf::tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Token));
+    crate::shelf::tomes().for_each(|tome| shelf.faults.inject(tome, InjectedFault::Token));
     let error = shelf.wait(set.get("one")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("no tokens are given now: "), "{error}");
-    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
     well(&shelf, &set).await;
     assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));
     set.stop();
@@ -299,10 +300,10 @@ async fn a_read_ends_while_nobody_can_be_given_a_token() {
 async fn where_an_object_lies_that_could_not_be_written_down_is_known_at_the_next_start() {
     let shelf = Shelf::new();
     let set = shelf.init();
-    crate::shelf::tomes().for_each(|tome| shelf.injected.inject(tome, Failing::Piece));
+    crate::shelf::tomes().for_each(|tome| shelf.faults.inject(tome, InjectedFault::Piece));
     let error = shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
-    crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+    crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
     // Its tome has it: it may be read, and its name is not free.
     assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));
     let taken = shelf.wait(set.put("one", vec![1])).await.unwrap_err();
@@ -369,7 +370,7 @@ async fn a_set_opens_without_a_tome_and_not_twice_or_divided_otherwise() {
     let mut options = shelf.options();
     options.split = "2+2".parse().unwrap();
     assert_eq!(TomeSet::open(options).unwrap_err().kind(), ErrorKind::Invalid);
-    std::fs::remove_dir_all(awake(&shelf.folder, tome)).unwrap();
+    std::fs::remove_dir_all(metadata(&shelf.folder, tome)).unwrap();
     let set = shelf.open();
     let told = reasons(&set).await;
     assert_eq!(told.len(), 1);
@@ -389,14 +390,14 @@ async fn a_tome_that_was_made_and_is_gone_is_lost_and_not_made_again() {
     shelf.wait(set.protected("one")).await.unwrap();
     set.stop();
     drop(set);
-    std::fs::remove_dir_all(awake(&shelf.folder, tome)).unwrap();
+    std::fs::remove_dir_all(metadata(&shelf.folder, tome)).unwrap();
     std::fs::remove_dir_all(root(&shelf.folder, tome)).unwrap();
     // Creating the set again, because something is wrong with it, does no harm.
     let set = shelf.init();
     let told = reasons(&set).await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
-    assert!(!awake(&shelf.folder, tome).join("awake").exists(), "no empty one is in its place");
+    assert!(!metadata(&shelf.folder, tome).join("awake").exists(), "no empty one is in its place");
     set.stop();
 }
 

@@ -2,19 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-mod around;
+mod affinity;
 mod copies;
+mod degraded_reads;
 mod faults;
-mod kept;
-mod kin;
+mod inventory;
+mod lost_tomes;
 mod mounted;
-mod operated;
-mod pulled;
+mod no_file_access;
+mod operator;
+mod persistence;
 mod rebuilt;
-mod refused;
-mod removed;
+mod rejections;
+mod removals;
 mod shelf;
-mod survey;
-mod traced;
-mod vanished;
+mod unplugged;
 mod whole;

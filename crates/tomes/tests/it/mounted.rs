@@ -9,7 +9,7 @@ use std::process::Command;
 
 use fulgurite_tomes::TomeSet;
 
-use crate::shelf::{BLOCK, Shelf, awake, noise, root, tomes};
+use crate::shelf::{BLOCK, Shelf, metadata, noise, root, tomes};
 
 /// Size of a file system.
 const BYTES: &str = "16m";
@@ -76,7 +76,7 @@ async fn what_is_full_or_read_only_for_a_while_is_waited_for() {
         for is_full in [true, false] {
             let shelf = Shelf::new();
             let place = |tome| match is_awake {
-                true => awake(&shelf.folder, tome),
+                true => metadata(&shelf.folder, tome),
                 false => root(&shelf.folder, tome),
             };
             let mounted: Vec<Mounted> =

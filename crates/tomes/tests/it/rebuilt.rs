@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_tome::TomeId;
-use fulgurite_tome::limits::BUILD_WAIT;
-use fulgurite_tomes::{Failing, Pulled, TomeSet};
+use fulgurite_tome::limits::SILENT_MEMBER_TIMEOUT;
+use fulgurite_tomes::{InjectedFault, TomeSet, UnpluggedTome};
 use fulgurite_units::{Duration, ErrorKind};
 
-use crate::shelf::{BLOCK, Shelf, awake, lose, noise, pull, recovered, root, tomes};
+use crate::shelf::{BLOCK, Shelf, lose, metadata, noise, pull, recovered, root, tomes};
 
 /// Puts objects of one to eight blocks, and protects them.
 pub(crate) async fn fill(shelf: &Shelf, set: &TomeSet, first: usize, count: usize) -> Vec<String> {
@@ -50,11 +50,11 @@ fn any_two_may_be_lost(shelf: &Shelf, of: &BTreeMap<String, TomeId>, gone: &BTre
         .filter(|tome| !gone.contains(tome))
         .collect();
     let left: Vec<TomeId> =
-        left.into_iter().filter(|tome| awake(&shelf.folder, *tome).exists()).collect();
-    let mut all: BTreeMap<TomeId, Pulled> =
+        left.into_iter().filter(|tome| metadata(&shelf.folder, *tome).exists()).collect();
+    let mut all: BTreeMap<TomeId, UnpluggedTome> =
         left.iter().map(|tome| (*tome, pull(&shelf.folder, *tome))).collect();
     for (number, (name, tome)) in of.iter().enumerate() {
-        let object = all[tome].awake().object(name).unwrap().clone();
+        let object = all[tome].metadata().object(name).unwrap().clone();
         let other = left[number % left.len()];
         if other == *tome {
             continue;
@@ -175,7 +175,7 @@ async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
     assert_eq!(status.moves.out, BTreeSet::from([first]));
     let took = shelf.clock.clock().passed().since(begun);
     // No move waits until a silent member is skipped.
-    assert!(took < BUILD_WAIT, "{took:?} for {planned} seats");
+    assert!(took < SILENT_MEMBER_TIMEOUT, "{took:?} for {planned} seats");
     for (number, name) in names.iter().enumerate() {
         let read = shelf.wait(set.get(name)).await.unwrap();
         assert_eq!(read, content(name, number), "{name}");
@@ -185,7 +185,7 @@ async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
 
 /// Sets a tome's folders aside or restores them.
 pub(crate) fn carry(shelf: &Shelf, tome: TomeId, is_back: bool) {
-    for path in [root(&shelf.folder, tome), awake(&shelf.folder, tome)] {
+    for path in [root(&shelf.folder, tome), metadata(&shelf.folder, tome)] {
         let aside = path.with_extension("aside");
         let (from, to) = if is_back { (aside, path) } else { (path, aside) };
         std::fs::rename(from, to).unwrap();
@@ -247,12 +247,12 @@ async fn what_no_parity_had_is_lost_with_its_tome_and_told() {
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 8).await;
     for tome in tomes() {
-        shelf.injected.inject(tome, Failing::Tell);
+        shelf.faults.inject(tome, InjectedFault::Send);
     }
     let tome = shelf.wait(set.put("late", noise("late", 3 * BLOCK))).await.unwrap();
     set.stop();
     drop(set);
-    tomes().for_each(|tome| shelf.injected.mend(tome));
+    tomes().for_each(|tome| shelf.faults.mend(tome));
     lose(&shelf.folder, tome);
     shelf.add();
     let set = shelf.init();

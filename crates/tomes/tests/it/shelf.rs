@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use fulgurite_disks::{Guard, Lease, PlaceId, Power, Simulated, Times};
-use fulgurite_tome::alone;
-use fulgurite_tome::awake::Object;
+use fulgurite_tome::metadata::Object;
+use fulgurite_tome::offline_read;
 use fulgurite_tome::{Layout, Parts, RegionId, TomeId};
 use fulgurite_tomes::fail_point::FailPoints;
-use fulgurite_tomes::{Entropy, Injected, Pulled, SetOptions, SetStatus, TomeSet};
+use fulgurite_tomes::{Entropy, FaultInjector, SetOptions, SetStatus, TomeSet, UnpluggedTome};
 use fulgurite_units::{ByteCount, Duration, ManualClock, Ratio, Seed, UnixTime};
 use tempfile::TempDir;
 
@@ -33,7 +33,7 @@ pub(crate) struct Shelf {
     /// Removed on drop, if it created the folder.
     _made: Option<TempDir>,
     pub(crate) disks: Arc<Simulated>,
-    pub(crate) injected: Injected,
+    pub(crate) faults: FaultInjector,
     pub(crate) clock: ManualClock,
     /// Tomes that were added.
     added: AtomicU32,
@@ -47,7 +47,7 @@ pub(crate) fn root(folder: &Path, tome: TomeId) -> PathBuf {
     folder.join(format!("disk-{tome}"))
 }
 
-pub(crate) fn awake(folder: &Path, tome: TomeId) -> PathBuf {
+pub(crate) fn metadata(folder: &Path, tome: TomeId) -> PathBuf {
     folder.join(format!("set/tome-{:04}", tome.get()))
 }
 
@@ -70,7 +70,7 @@ impl Shelf {
             folder: folder.to_owned(),
             _made: None,
             disks: Arc::new(disks),
-            injected: Injected::default(),
+            faults: FaultInjector::default(),
             clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)),
             added: AtomicU32::new(0),
         }
@@ -100,7 +100,7 @@ impl Shelf {
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
             fail: FailPoints::default(),
-            injected: self.injected.clone(),
+            faults: self.faults.clone(),
         }
     }
 
@@ -143,7 +143,7 @@ impl Shelf {
         for _ in 0..TURNS_MAX {
             let status = set.status().await;
             let is_still =
-                status.tomes.iter().all(|tome| !tome.power.turns() && tome.token.is_none());
+                status.tomes.iter().all(|tome| !tome.power.is_spinning() && tome.token.is_none());
             let left = status.tomes.iter().filter(|tome| tome.trouble.is_none());
             let left: ByteCount = left.map(|tome| tome.unprotected.bytes).sum();
             if is_still && left == ByteCount::ZERO {
@@ -168,12 +168,12 @@ fn draw() -> [u8; 16] {
 /// Removes a tome, with its disk and its metadata store.
 pub(crate) fn lose(folder: &Path, tome: TomeId) {
     std::fs::remove_dir_all(root(folder, tome)).unwrap();
-    std::fs::remove_dir_all(awake(folder, tome)).unwrap();
+    std::fs::remove_dir_all(metadata(folder, tome)).unwrap();
 }
 
 /// Opens a tome offline from its two directories.
-pub(crate) fn pull(folder: &Path, tome: TomeId) -> Pulled {
-    Pulled::open(&awake(folder, tome), turned(folder, tome)).unwrap()
+pub(crate) fn pull(folder: &Path, tome: TomeId) -> UnpluggedTome {
+    UnpluggedTome::open(&metadata(folder, tome), turned(folder, tome)).unwrap()
 }
 
 /// Returns a lease on a spinning disk.
@@ -182,12 +182,12 @@ pub(crate) fn turned(folder: &Path, tome: TomeId) -> Lease {
     guard.add(place, root(folder, tome));
     guard.turn(place, Power::SpinningUp).unwrap();
     guard.turn(place, Power::Active).unwrap();
-    guard.enter(place).unwrap()
+    guard.acquire(place).unwrap()
 }
 
 /// Recovers a lost tome's object from tomes that are not lost.
 pub(crate) fn recovered(
-    all: &mut BTreeMap<TomeId, Pulled>,
+    all: &mut BTreeMap<TomeId, UnpluggedTome>,
     lost: &BTreeSet<TomeId>,
     of: TomeId,
     object: &Object,
@@ -198,7 +198,7 @@ pub(crate) fn recovered(
         let seat = RegionId { tome: of, index: *index };
         let group = {
             let left = all.iter().filter(|(tome, _)| !lost.contains(tome));
-            let regions = left.flat_map(|(_, tome)| tome.awake().regions());
+            let regions = left.flat_map(|(_, tome)| tome.metadata().regions());
             let mut groups = regions.map(|(_, region)| region.group());
             groups.find(|group| group.member(seat).is_some()).unwrap().clone()
         };
@@ -208,7 +208,7 @@ pub(crate) fn recovered(
             holdings.push(tome.holding(group.id(), *offset).unwrap());
         }
         let member = group.member(seat).unwrap();
-        bytes.extend(alone::recover(group.id(), group.split(), member, &holdings).unwrap());
+        bytes.extend(offline_read::recover(group.id(), group.split(), member, &holdings).unwrap());
     }
     bytes.truncate(usize::try_from(object.bytes).unwrap());
     bytes

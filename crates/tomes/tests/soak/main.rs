@@ -185,7 +185,7 @@ impl Soak {
 
     /// Lets all clients work for a while, with this many tomes that cannot write.
     async fn work(&mut self, set: &Arc<TomeSet>, broken: u64, end: End) {
-        let (tell, over) = watch::channel(false);
+        let (send, over) = watch::channel(false);
         let mut work = JoinSet::new();
         for client in self.clients.drain(..) {
             work.spawn(client.work(Arc::clone(set), over.clone()));
@@ -194,7 +194,7 @@ impl Soak {
         for _ in 0..WORK_TURNS {
             self.world.turn(set).await;
             if self.random.below(TROUBLE_EVERY) == 0 {
-                let every = [Trouble::BadBlock, Trouble::Untold, Trouble::Told, Trouble::Slow];
+                let every = [Trouble::BadBlock, Trouble::Untold, Trouble::Received, Trouble::Slow];
                 let which = usize::try_from(self.random.below(every.len() as u64)).unwrap();
                 self.world.trouble(every[which], &mut self.tally);
             }
@@ -204,7 +204,7 @@ impl Soak {
             }
         }
         self.count(set).await;
-        tell.send(true).unwrap();
+        send.send(true).unwrap();
         if end == End::Cut {
             set.stop();
         }

@@ -10,7 +10,7 @@ use fulgurite_disks::{Fault, PlaceId, Simulated, Times};
 use fulgurite_tome::{Layout, Parts, TomeId};
 use fulgurite_tomes::fail_point::FailPoints;
 use fulgurite_tomes::limits::{HEADER_BYTES, LABEL_BYTES};
-use fulgurite_tomes::{Entropy, Failing, Injected, SetOptions, SetStatus, TomeSet};
+use fulgurite_tomes::{Entropy, FaultInjector, InjectedFault, SetOptions, SetStatus, TomeSet};
 use fulgurite_units::{ByteCount, Duration, ManualClock, RandomStream, Ratio, Seed, UnixTime};
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ pub(crate) enum Trouble {
     /// A tome's messages to others are lost, until that is repaired.
     Untold,
     /// Its messages arrive again.
-    Told,
+    Received,
     /// A disk does not spin up, a few times.
     Slow,
     /// A tome cannot write, sync or commit any more, and fails.
@@ -54,7 +54,7 @@ pub(crate) enum Trouble {
 pub(crate) struct World {
     folder: TempDir,
     disks: Arc<Simulated>,
-    injected: Injected,
+    faults: FaultInjector,
     clock: ManualClock,
     /// Tomes with which the set is opened, including lost ones.
     tomes: u32,
@@ -76,7 +76,7 @@ impl World {
         Self {
             folder: if is_short { folder_in_memory() } else { tempfile::tempdir().unwrap() },
             disks: Arc::new(disks),
-            injected: Injected::default(),
+            faults: FaultInjector::default(),
             clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)),
             tomes: TOMES,
             made: 0,
@@ -107,7 +107,7 @@ impl World {
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
             fail: FailPoints::default(),
-            injected: self.injected.clone(),
+            faults: self.faults.clone(),
         };
         self.made = self.tomes;
         Arc::new(TomeSet::init(options).unwrap())
@@ -115,7 +115,7 @@ impl World {
 
     /// Injects no more faults; failed tomes stay so until the set is opened again.
     pub(crate) fn mend(&mut self) {
-        (0..self.tomes).for_each(|tome| self.injected.mend(TomeId::new(tome)));
+        (0..self.tomes).for_each(|tome| self.faults.mend(TomeId::new(tome)));
         self.untold.clear();
     }
 
@@ -167,12 +167,12 @@ impl World {
         let is_done = match trouble {
             Trouble::BadBlock => self.bad.insert(tome) && self.flip(tome),
             Trouble::Untold => {
-                self.injected.inject(tome, Failing::Tell);
+                self.faults.inject(tome, InjectedFault::Send);
                 self.untold.insert(tome)
             }
-            Trouble::Told => match self.untold.pop_first() {
+            Trouble::Received => match self.untold.pop_first() {
                 Some(tome) => {
-                    self.injected.mend(tome);
+                    self.faults.mend(tome);
                     true
                 }
                 None => false,
@@ -183,9 +183,14 @@ impl World {
                 true
             }
             Trouble::Broken => {
-                let failing = [Failing::Write, Failing::Room, Failing::Sync, Failing::Commit];
-                let which = self.random.below(failing.len() as u64);
-                self.injected.inject(tome, failing[usize::try_from(which).unwrap()]);
+                let fault = [
+                    InjectedFault::Write,
+                    InjectedFault::Room,
+                    InjectedFault::Sync,
+                    InjectedFault::Commit,
+                ];
+                let which = self.random.below(fault.len() as u64);
+                self.faults.inject(tome, fault[usize::try_from(which).unwrap()]);
                 true
             }
         };

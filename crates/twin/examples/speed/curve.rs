@@ -61,12 +61,12 @@ fn draw(costs: &[Cost]) -> String {
         ("mean", "#14508f", |cost| cost.mean),
         ("median", "#4c8a3f", |cost| cost.p50),
     ];
-    for (name, color, of) in lines {
+    for (name, color, value) in lines {
         let points: Vec<String> = costs
             .iter()
-            .map(|cost| format!("{:.1},{:.1}", x(cost.queued), y(of(cost).max(10.0))))
+            .map(|cost| format!("{:.1},{:.1}", x(cost.queued), y(value(cost).max(10.0))))
             .collect();
-        let last = costs.last().map_or(340.0, |cost| y(of(cost).max(10.0)));
+        let last = costs.last().map_or(340.0, |cost| y(value(cost).max(10.0)));
         svg += &format!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\
              <text x=\"596\" y=\"{:.0}\" text-anchor=\"end\" fill=\"{color}\">{name}</text>\n",

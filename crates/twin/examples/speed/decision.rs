@@ -63,16 +63,22 @@ pub(crate) fn measure(queued: u64, policy: &str) -> Cost {
             }
         }
     }
-    let of = all.quantiles();
+    let quantiles = all.quantiles();
     let p99_commands = commands.quantiles().p99 * 1e9;
-    Cost { queued, mean: of.mean * 1e9, p50: of.p50 * 1e9, p99: of.p99 * 1e9, p99_commands }
+    Cost {
+        queued,
+        mean: quantiles.mean * 1e9,
+        p50: quantiles.p50 * 1e9,
+        p99: quantiles.p99 * 1e9,
+        p99_commands,
+    }
 }
 
 /// A pending event, ordered by time and sequence number.
-type Entry = (Instant, u64, Next);
+type Entry = (Instant, u64, PendingEvent);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Next {
+enum PendingEvent {
     Done(u64),
     Passed(u64, u64),
     Timer,
@@ -121,19 +127,19 @@ impl Driver {
             let Reverse((at, _, next)) = self.heap.pop().unwrap();
             self.now = at;
             match next {
-                Next::Done(command) => {
+                PendingEvent::Done(command) => {
                     let command = fulgurite_library::CommandId::new(command);
                     return self.step(Event::Completed { command });
                 }
-                Next::Passed(command, at) => {
+                PendingEvent::Passed(command, at) => {
                     let command = fulgurite_library::CommandId::new(command);
                     return self.step(Event::Passed { command, at: RailPosition::new(at) });
                 }
-                Next::Timer if self.timer == Some(at) => {
+                PendingEvent::Timer if self.timer == Some(at) => {
                     self.timer = None;
                     return self.step(Event::Timer);
                 }
-                Next::Timer => {}
+                PendingEvent::Timer => {}
             }
         }
     }
@@ -173,7 +179,7 @@ impl Driver {
             && self.timer.is_none_or(|timer| due < timer)
         {
             self.timer = Some(due);
-            self.push(due, Next::Timer);
+            self.push(due, PendingEvent::Timer);
         }
         (Duration::from_nanos(u64::try_from(took.as_nanos()).unwrap()), gave)
     }
@@ -188,13 +194,13 @@ impl Driver {
                 let behind = from.meters_to(RailPosition::new(at));
                 let meters = from.meters_to(to);
                 let Some(after) = self.mechanics.passes(meters, behind) else { break };
-                self.push(self.now + after, Next::Passed(id, at));
+                self.push(self.now + after, PendingEvent::Passed(id, at));
             }
         }
-        self.push(ends, Next::Done(id));
+        self.push(ends, PendingEvent::Done(id));
     }
 
-    fn push(&mut self, at: Instant, next: Next) {
+    fn push(&mut self, at: Instant, next: PendingEvent) {
         self.sequence += 1;
         self.heap.push(Reverse((at, self.sequence, next)));
     }

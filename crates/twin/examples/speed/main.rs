@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_twin::engine;
 use fulgurite_twin::glass::run;
-use fulgurite_twin::glass::scenario::{Named, Recovery, Scenario, Writes};
+use fulgurite_twin::glass::scenario::{Recovery, Scenario, SystemTag, Writes};
 use fulgurite_twin::queue::{self, Queue};
 use fulgurite_twin::{Fleet, Runner, Workload};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
@@ -108,8 +108,13 @@ fn fleet(libraries: u32, days: u64) {
 /// Simulates an M/M/20 queue at 90 % load.
 fn queue(customers: u64) {
     let service = Duration::from_secs(1);
-    let scenario =
-        queue::Scenario { system: queue::Named::Queue, servers: 20, load: 0.9, service, customers };
+    let scenario = queue::Scenario {
+        system: queue::SystemTag::Queue,
+        servers: 20,
+        load: 0.9,
+        service,
+        customers,
+    };
     let clock = Clock::start();
     let waits = engine::run::<Queue>(&scenario, 1).unwrap();
     let (processor, wall) = clock.seconds();
@@ -127,7 +132,7 @@ fn scenario(workload: Workload, policy: &str, platters: u32) -> Scenario {
     let from = workload.envelope.window_from().since(Instant::ZERO);
     let until = workload.envelope.window_until().since(Instant::ZERO);
     Scenario {
-        system: Named::Glass,
+        system: SystemTag::Glass,
         library,
         policy: Policy::named(policy).unwrap(),
         mechanics: MechanicsParameters::PAPER,

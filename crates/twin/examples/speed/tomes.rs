@@ -2,7 +2,9 @@
 //! tomes.
 
 use fulgurite_twin::engine;
-use fulgurite_twin::tomes::{First, Group, Ingest, Scenario, Tomes, mttdl_by_chain, sample};
+use fulgurite_twin::tomes::{
+    Group, Ingest, Scenario, TokenPriority, Tomes, mttdl_by_chain, sample,
+};
 use fulgurite_units::ByteCount;
 
 use super::measure::{Clock, peak_bytes};
@@ -40,7 +42,8 @@ pub(super) fn mttdl(cycles: u32) {
 /// Simulates a year of the paper's 1,000 tomes, with 50 clients that write all the time and with
 /// tome failures.
 pub(super) fn year() {
-    let ingest = Ingest { clients: 50, session: SESSION, total: None, first: First::Protection };
+    let ingest =
+        Ingest { clients: 50, session: SESSION, total: None, first: TokenPriority::Protection };
     let scenario = Scenario {
         ingest: Some(ingest),
         failures_per_hour: FAILURES_PER_HOUR,

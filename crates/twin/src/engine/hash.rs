@@ -42,14 +42,14 @@ impl Default for RunHash {
 impl RunHash {
     /// Adds an event.
     #[inline]
-    pub(crate) fn note(&mut self, now: Instant, event: &impl Hash) {
+    pub(crate) fn record(&mut self, now: Instant, event: &impl Hash) {
         self.write_u64(now.as_nanos());
         event.hash(self);
     }
 
     #[cold]
     #[inline(never)]
-    fn stir(&mut self) {
+    fn mix(&mut self) {
         self.value = xxh3_64_with_seed(self.words.as_flattened(), self.value);
         self.count = 0;
     }
@@ -61,7 +61,7 @@ impl Hasher for RunHash {
         self.words[self.count % WORDS] = word.to_le_bytes();
         self.count += 1;
         if self.count == WORDS {
-            self.stir();
+            self.mix();
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
 
     fn hash(events: &[(u64, Event)]) -> u64 {
         let mut hash = RunHash::default();
-        events.iter().for_each(|(at, event)| hash.note(Instant::from_nanos(*at), event));
+        events.iter().for_each(|(at, event)| hash.record(Instant::from_nanos(*at), event));
         hash.finish()
     }
 

@@ -58,8 +58,8 @@ impl Histogram {
         if other.buckets.len() > self.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);
         }
-        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            *mine += theirs;
+        for (bucket, other_bucket) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += other_bucket;
         }
         self.count += other.count;
         self.sum_ns += other.sum_ns;

@@ -9,15 +9,15 @@
 //! from the seed of the run: the same scenario and seed give the same run. Not here: what is
 //! simulated, and files.
 
-mod agenda;
+mod event_queue;
 mod hash;
 pub mod histogram;
 mod observer;
 mod run;
 mod system;
 
-pub use agenda::Agenda;
+pub use event_queue::EventQueue;
 pub(crate) use hash::RunHash;
-pub use observer::{Observer, Silent};
-pub use run::{Ended, Stage, check, run, run_arrivals, run_observed};
+pub use observer::{NullObserver, Observer};
+pub use run::{Context, Ended, check, run, run_arrivals, run_observed};
 pub use system::System;

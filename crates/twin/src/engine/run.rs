@@ -11,18 +11,18 @@ use std::hash::{Hash, Hasher as _};
 use fulgurite_units::{Instant, Seed};
 
 use super::hash::RunHash;
-use super::{Agenda, Observer, Silent, System};
+use super::{EventQueue, NullObserver, Observer, System};
 use crate::Error;
 
 /// The part of a run that its system can use.
 #[derive(Debug)]
-pub struct Stage<'o, S: System, O> {
-    agenda: Agenda<S::Next>,
+pub struct Context<'o, S: System, O> {
+    event_queue: EventQueue<S::PendingEvent>,
     hash: RunHash,
     events: u64,
     observer: &'o mut O,
     now: Instant,
-    more_to_come: bool,
+    has_more_arrivals: bool,
 }
 
 /// How a run ended, for its result.
@@ -38,7 +38,7 @@ pub struct Ended {
     pub hash: u64,
 }
 
-impl<S: System, O: Observer<S>> Stage<'_, S, O> {
+impl<S: System, O: Observer<S>> Context<'_, S, O> {
     /// Returns the current time.
     #[must_use]
     pub const fn now(&self) -> Instant {
@@ -46,33 +46,33 @@ impl<S: System, O: Observer<S>> Stage<'_, S, O> {
     }
 
     /// Schedules an event.
-    pub fn put(&mut self, at: Instant, next: S::Next) {
-        self.agenda.push(at, next);
+    pub fn put(&mut self, at: Instant, next: S::PendingEvent) {
+        self.event_queue.push(at, next);
     }
 
     /// Returns the event queue, for code that schedules events on behalf of the system.
-    pub const fn agenda(&mut self) -> &mut Agenda<S::Next> {
-        &mut self.agenda
+    pub const fn event_queue(&mut self) -> &mut EventQueue<S::PendingEvent> {
+        &mut self.event_queue
     }
 
     /// Returns whether more arrivals will come.
     #[must_use]
-    pub const fn more_to_come(&self) -> bool {
-        self.more_to_come
+    pub const fn has_more_arrivals(&self) -> bool {
+        self.has_more_arrivals
     }
 
     /// Counts an event and adds it to the hash with the time. All events of a system are of one
     /// type, so two that differ in anything hash differently.
     #[inline]
-    pub fn note(&mut self, event: &impl Hash) {
+    pub fn record(&mut self, event: &impl Hash) {
         self.events += 1;
-        self.hash.note(self.now, event);
+        self.hash.record(self.now, event);
     }
 
     /// Shows something to the observer.
     #[inline]
-    pub fn show(&mut self, seen: S::Seen<'_>) {
-        self.observer.see(self.now, seen);
+    pub fn notify(&mut self, observation: S::Observation<'_>) {
+        self.observer.observe(self.now, observation);
     }
 }
 
@@ -81,7 +81,7 @@ impl<S: System, O: Observer<S>> Stage<'_, S, O> {
 /// # Errors
 /// When a parameter is out of range.
 pub fn run<S: System>(scenario: &S::Scenario, seed: u64) -> Result<S::Result, Error> {
-    run_observed::<S, _>(scenario, seed, &mut Silent)
+    run_observed::<S, _>(scenario, seed, &mut NullObserver)
 }
 
 /// Runs a scenario with an observer.
@@ -108,21 +108,21 @@ pub fn run_arrivals<S: System, O: Observer<S>>(
     arrivals: impl Iterator<Item = S::Arrival>,
     observer: &mut O,
 ) -> Result<S::Result, Error> {
-    let mut agenda = Agenda::new();
-    let system = S::new(scenario, &Seed::new(seed), &mut agenda)?;
-    let stage = Stage {
-        agenda,
+    let mut event_queue = EventQueue::new();
+    let system = S::new(scenario, &Seed::new(seed), &mut event_queue)?;
+    let ctx = Context {
+        event_queue,
         hash: RunHash::default(),
         events: 0,
         observer,
         now: Instant::ZERO,
-        more_to_come: true,
+        has_more_arrivals: true,
     };
-    let mut run = Run { system, stage };
+    let mut run = Run { system, ctx };
     run.play(arrivals);
-    let Run { system, stage } = run;
-    let (events, hash) = (stage.events, stage.hash.finish());
-    Ok(system.result(Ended { seed, at: stage.now, events, hash }))
+    let Run { system, ctx } = run;
+    let (events, hash) = (ctx.events, ctx.hash.finish());
+    Ok(system.result(Ended { seed, at: ctx.now, events, hash }))
 }
 
 /// Checks whether a scenario can be run, without running it.
@@ -132,45 +132,45 @@ pub fn run_arrivals<S: System, O: Observer<S>>(
 pub fn check<S: System>(scenario: &S::Scenario) -> Result<(), Error> {
     let seed = Seed::new(0);
     S::arrivals(scenario, &seed).map(|_| ())?;
-    S::new(scenario, &seed, &mut Agenda::new()).map(|_| ())
+    S::new(scenario, &seed, &mut EventQueue::new()).map(|_| ())
 }
 
 struct Run<'o, S: System, O> {
     system: S,
-    stage: Stage<'o, S, O>,
+    ctx: Context<'o, S, O>,
 }
 
 impl<S: System, O: Observer<S>> Run<'_, S, O> {
     fn play(&mut self, arrivals: impl Iterator<Item = S::Arrival>) {
         for arrival in arrivals {
-            let at = S::arrives_at(&arrival);
-            self.happen_until(at);
-            if self.stage.observer.has_enough() {
+            let at = S::arrival_time(&arrival);
+            self.run_until(at);
+            if self.ctx.observer.is_satisfied() {
                 return;
             }
-            self.stage.now = at;
-            self.system.arrive(&arrival, &mut self.stage);
+            self.ctx.now = at;
+            self.system.handle_arrival(&arrival, &mut self.ctx);
         }
-        self.stage.more_to_come = false;
+        self.ctx.has_more_arrivals = false;
         while !self.system.is_done()
-            && !self.stage.observer.has_enough()
-            && let Some((at, next)) = self.stage.agenda.pop()
+            && !self.ctx.observer.is_satisfied()
+            && let Some((at, next)) = self.ctx.event_queue.pop()
         {
-            self.happen(at, next);
+            self.handle_event(at, next);
         }
     }
 
-    fn happen_until(&mut self, until: Instant) {
-        while self.stage.agenda.next_at().is_some_and(|at| at <= until)
-            && !self.stage.observer.has_enough()
-            && let Some((at, next)) = self.stage.agenda.pop()
+    fn run_until(&mut self, until: Instant) {
+        while self.ctx.event_queue.next_at().is_some_and(|at| at <= until)
+            && !self.ctx.observer.is_satisfied()
+            && let Some((at, next)) = self.ctx.event_queue.pop()
         {
-            self.happen(at, next);
+            self.handle_event(at, next);
         }
     }
 
-    fn happen(&mut self, at: Instant, next: S::Next) {
-        self.stage.now = at;
-        self.system.happen(next, &mut self.stage);
+    fn handle_event(&mut self, at: Instant, next: S::PendingEvent) {
+        self.ctx.now = at;
+        self.system.handle_event(next, &mut self.ctx);
     }
 }

@@ -4,9 +4,9 @@ use std::fmt::Debug;
 
 use fulgurite_units::{Instant, Seed};
 
-use super::{Agenda, Ended, Observer, Stage};
+use super::{Context, Ended, EventQueue, Observer};
 use crate::Error;
-use crate::measured::Measured;
+use crate::metrics::Measured;
 use crate::scenario::Scenario;
 
 /// A system that can be simulated.
@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 /// ```
 ///
 /// It owns no clock, file or thread, and draws only from streams of its seed: a run is a function
-/// of scenario and seed. Its effects go through the [`Stage`]. Everything is resolved at compile
+/// of scenario and seed. Its effects go through the [`Context`]. Everything is resolved at compile
 /// time: the loop of a run has no dynamic dispatch.
 pub trait System: Debug + Sized {
     /// The value of `system =` in a scenario file.
@@ -28,9 +28,9 @@ pub trait System: Debug + Sized {
     /// An external arrival, like the read of a file.
     type Arrival;
     /// A pending event.
-    type Next: Copy + Debug;
+    type PendingEvent: Copy + Debug;
     /// What an observer sees.
-    type Seen<'a>: Copy;
+    type Observation<'a>: Copy;
     /// The measurements of a run.
     type Result: Measured;
 
@@ -41,7 +41,7 @@ pub trait System: Debug + Sized {
     fn new(
         scenario: &Self::Scenario,
         seed: &Seed,
-        agenda: &mut Agenda<Self::Next>,
+        event_queue: &mut EventQueue<Self::PendingEvent>,
     ) -> Result<Self, Error>;
 
     /// Returns the external arrivals, in the order of time.
@@ -54,17 +54,21 @@ pub trait System: Debug + Sized {
     ) -> Result<impl Iterator<Item = Self::Arrival>, Error>;
 
     /// Returns the time of an arrival.
-    fn arrives_at(arrival: &Self::Arrival) -> Instant;
+    fn arrival_time(arrival: &Self::Arrival) -> Instant;
 
     /// Handles an external arrival. Pending events of the same time have been handled already.
-    fn arrive<O: Observer<Self>>(
+    fn handle_arrival<O: Observer<Self>>(
         &mut self,
         arrival: &Self::Arrival,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     );
 
     /// Handles a pending event.
-    fn happen<O: Observer<Self>>(&mut self, next: Self::Next, stage: &mut Stage<'_, Self, O>);
+    fn handle_event<O: Observer<Self>>(
+        &mut self,
+        next: Self::PendingEvent,
+        ctx: &mut Context<'_, Self, O>,
+    );
 
     /// Returns whether all arrivals are finished. Once no more come, this ends the run, whatever is
     /// still pending.

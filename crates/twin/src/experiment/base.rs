@@ -6,7 +6,7 @@ use fulgurite_units::settings::{self, Spanned};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::error::{ExperimentError, Whereabouts};
+use super::error::{ExperimentError, SourceLocation};
 use crate::scenario::{Scenario, change, parse};
 
 /// Maximum depth of bases that extend other bases.
@@ -79,7 +79,7 @@ impl Bases {
 }
 
 /// Reads all bases; one may extend another, in any order.
-pub(crate) fn read<C: Scenario>(files: &[Whereabouts<'_>]) -> Result<Bases, ExperimentError> {
+pub(crate) fn read<C: Scenario>(files: &[SourceLocation<'_>]) -> Result<Bases, ExperimentError> {
     let mut written = BTreeMap::new();
     for place in files {
         let file: BaseFile =
@@ -107,7 +107,7 @@ pub(crate) fn read<C: Scenario>(files: &[Whereabouts<'_>]) -> Result<Bases, Expe
 }
 
 fn table<C: Scenario>(
-    written: &BTreeMap<String, (&Whereabouts<'_>, BaseFile)>,
+    written: &BTreeMap<String, (&SourceLocation<'_>, BaseFile)>,
     file: &BaseFile,
     left: usize,
 ) -> Result<Table, String> {

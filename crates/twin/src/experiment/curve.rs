@@ -2,12 +2,12 @@
 
 use fulgurite_units::settings::Spanned;
 
-use super::Published;
+use super::PaperSystem;
 use super::base::Bases;
 use super::file::{Derived, DerivedKind, Statement};
 use super::plan::Plan;
 use super::runner::JobResult;
-use crate::measured;
+use crate::metrics;
 
 /// A metric at one point, for every seed.
 #[derive(Clone, Debug)]
@@ -25,14 +25,14 @@ pub(crate) struct Curve {
 
 /// The results of all jobs, as one statement uses them.
 #[derive(Debug)]
-pub(crate) struct Measured<'a, S: Published> {
+pub(crate) struct Measured<'a, S: PaperSystem> {
     pub(crate) plan: &'a Plan<S::Scenario>,
     pub(crate) results: &'a [JobResult<S::Result>],
     pub(crate) statement: &'a Statement<S>,
     pub(crate) bases: &'a Bases,
 }
 
-impl<S: Published> Measured<'_, S> {
+impl<S: PaperSystem> Measured<'_, S> {
     /// Returns the curve of a run, or the curve derived from two runs.
     pub(crate) fn curve(&self, name: &str, metric: &str) -> Result<Curve, String> {
         let derived = self.statement.derived.iter().map(Spanned::get_ref);
@@ -52,7 +52,7 @@ impl<S: Published> Measured<'_, S> {
                 let run = self.results[job].as_ref().map_err(|problem| {
                     format!("{name}@{}, seed {}: {problem}", point.label, self.plan.jobs[job].seed)
                 })?;
-                let value = measured::value(run, metric);
+                let value = metrics::value(run, metric);
                 let none = || format!("{name}@{} has no {metric}", point.label);
                 samples.push(value.ok_or_else(none)?);
             }

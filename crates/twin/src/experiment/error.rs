@@ -49,12 +49,12 @@ impl ExperimentError {
 
 /// A file and its text, to report the line of an error.
 #[derive(Clone, Debug)]
-pub(crate) struct Whereabouts<'a> {
+pub(crate) struct SourceLocation<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
 }
 
-impl Whereabouts<'_> {
+impl SourceLocation<'_> {
     pub(crate) fn line(&self, offset: usize) -> usize {
         let before = self.text.as_bytes().get(..offset).unwrap_or_default();
         1 + before.iter().filter(|&&byte| byte == b'\n').count()

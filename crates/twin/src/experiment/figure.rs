@@ -3,11 +3,11 @@
 
 use serde::Serialize;
 
-use super::beside::figure_title;
+use super::companions::figure_title;
 use super::curve::{Curve, Measured, median};
 use super::file::{Axis, Figure, FigureKind, Limit, Unit};
 use super::outcome::Row;
-use super::{CurveProbe as _, Published};
+use super::{CurveProbe as _, PaperSystem};
 use crate::scenario::{label, number};
 
 /// The name of the series when each bar is a run of its own.
@@ -74,18 +74,18 @@ pub struct Mark {
 }
 
 /// Returns the names of the runs that a figure draws.
-pub(crate) fn runs<S: Published>(figure: &Figure<S>) -> impl Iterator<Item = &str> {
+pub(crate) fn runs<S: PaperSystem>(figure: &Figure<S>) -> impl Iterator<Item = &str> {
     figure.series.iter().filter_map(|series| series.run.as_deref())
 }
 
 /// Returns the names of the metrics that a figure draws.
-pub(crate) fn metrics<S: Published>(figure: &Figure<S>) -> impl Iterator<Item = &String> {
+pub(crate) fn metrics<S: PaperSystem>(figure: &Figure<S>) -> impl Iterator<Item = &String> {
     figure.metric.iter().chain(figure.parts.iter().map(|part| &part.metric))
 }
 
 /// Returns the first series label of the paper's points that no series has. Bars that are a run
 /// each form one series.
-pub(crate) fn unknown_label<S: Published>(figure: &Figure<S>) -> Option<&str> {
+pub(crate) fn unknown_label<S: PaperSystem>(figure: &Figure<S>) -> Option<&str> {
     let series = figure.series.iter().map(|series| series.label.as_str());
     let parts = figure.parts.iter().map(|part| part.label.as_str());
     let known: Vec<&str> = match figure.kind {
@@ -98,7 +98,7 @@ pub(crate) fn unknown_label<S: Published>(figure: &Figure<S>) -> Option<&str> {
 }
 
 /// Returns the data of a figure.
-pub(crate) fn data<S: Published>(
+pub(crate) fn data<S: PaperSystem>(
     measured: &Measured<'_, S>,
     figure: &Figure<S>,
     rows: &[Row],
@@ -122,7 +122,7 @@ pub(crate) fn data<S: Published>(
     })
 }
 
-fn lines<S: Published>(
+fn lines<S: PaperSystem>(
     measured: &Measured<'_, S>,
     figure: &Figure<S>,
 ) -> Result<Vec<PlotSeries>, String> {
@@ -167,7 +167,7 @@ const fn exact(x: f64, label: String, y: f64) -> PlotPoint {
 
 /// Turns series of one point each into the bars of one series, named by the legend; or groups them
 /// side by side, where they have places.
-fn bars<S: Published>(
+fn bars<S: PaperSystem>(
     series: Vec<PlotSeries>,
     figure: &Figure<S>,
 ) -> Result<Vec<PlotSeries>, String> {
@@ -187,7 +187,7 @@ fn bars<S: Published>(
 }
 
 /// Groups bars: those of one label form a series, those of one place stand side by side.
-fn grouped<S: Published>(
+fn grouped<S: PaperSystem>(
     series: Vec<PlotSeries>,
     figure: &Figure<S>,
 ) -> Result<Vec<PlotSeries>, String> {
@@ -213,7 +213,7 @@ fn grouped<S: Published>(
     if all.iter().all(has_all) { Ok(all) } else { Err("a series lacks a bar".to_owned()) }
 }
 
-fn stacked<S: Published>(
+fn stacked<S: PaperSystem>(
     measured: &Measured<'_, S>,
     figure: &Figure<S>,
 ) -> Result<Vec<PlotSeries>, String> {
@@ -233,7 +233,7 @@ fn stacked<S: Published>(
     Ok(all)
 }
 
-fn marks<S: Published>(figure: &Figure<S>, series: &[PlotSeries]) -> Vec<Mark> {
+fn marks<S: PaperSystem>(figure: &Figure<S>, series: &[PlotSeries]) -> Vec<Mark> {
     let mark = |point: &super::file::PaperPoint| {
         let index = series.iter().position(|series| series.label == point.series)?;
         let name = label(&point.x);

@@ -7,12 +7,12 @@ use fulgurite_units::settings::Spanned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::Published;
+use super::PaperSystem;
 
 /// One statement of a paper and how it is compared with the twin.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", bound(deserialize = ""))]
-pub struct Statement<S: Published> {
+pub struct Statement<S: PaperSystem> {
     /// Its name, like `E4`.
     pub id: String,
     /// What it is about, in a few words.
@@ -127,7 +127,7 @@ pub enum DerivedKind {
 /// One check of a statement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = ""))]
-pub struct Check<S: Published> {
+pub struct Check<S: PaperSystem> {
     /// Its name, like `E4.silica-8`.
     pub id: String,
     /// Its claim.
@@ -151,7 +151,7 @@ pub struct Check<S: Published> {
 /// How one number is computed from many runs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, bound(deserialize = ""))]
-pub enum Measure<S: Published> {
+pub enum Measure<S: PaperSystem> {
     /// The value at a point.
     Value(PointRef),
     /// The value at the first point over that at the second.
@@ -283,7 +283,7 @@ impl Unit {
 /// A figure of the paper, reproduced.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = ""))]
-pub struct Figure<S: Published> {
+pub struct Figure<S: PaperSystem> {
     /// Its number in the paper.
     pub id: String,
     /// What it shows.
@@ -338,7 +338,7 @@ pub struct Axis {
 /// The source of one series: a run, a derived curve or the curve of a probe.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = ""))]
-pub struct SeriesSource<S: Published> {
+pub struct SeriesSource<S: PaperSystem> {
     /// Its label in the legend.
     pub label: String,
     /// For bars of one run each: the place of the bar. Bars with the same label form a series.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::base::Unknown;
-use super::beside::Beside;
+use super::companions::PointCompanions;
 use super::figure::FigureData;
 use super::file::{Fitted, Unit};
 
@@ -29,7 +29,7 @@ pub enum Expected {
 
 /// The twin's value, over the seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ours {
+pub struct TwinValue {
     /// Median.
     pub median: f64,
     /// Smallest.
@@ -97,9 +97,9 @@ impl Kind {
 
 /// The numbers behind a relation: medians over the seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Working {
+pub struct RelationInputs {
     /// How the relation is computed from them.
-    pub made: Made,
+    pub made: Derivation,
     /// The medians, in `unit`.
     pub of: Vec<f64>,
     /// Their unit.
@@ -109,7 +109,7 @@ pub struct Working {
 /// How one number is computed from several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Made {
+pub enum Derivation {
     /// The first over the second.
     Ratio,
     /// The largest.
@@ -148,9 +148,9 @@ pub struct Details {
     /// Number of seeds.
     pub seeds: u32,
     /// What our value is computed from, where it has several inputs.
-    pub working: Option<Working>,
+    pub working: Option<RelationInputs>,
     /// For a check of times: the companion figures of each run, at most two.
-    pub constraints: Vec<Beside>,
+    pub constraints: Vec<PointCompanions>,
     /// What the sides of a comparison dropped; the title mentions it too.
     pub dropped: Vec<String>,
     /// Why there is no value.
@@ -181,7 +181,7 @@ pub struct StatementReport {
     /// Its checks.
     pub rows: Vec<Row>,
     /// The companion figures of each run, for a target of this project.
-    pub beside: Vec<Beside>,
+    pub beside: Vec<PointCompanions>,
     /// Its figure, if every run of it succeeded.
     pub figure: Option<FigureData>,
     /// Why there is no figure although the file asks for one.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use super::Published;
+use super::PaperSystem;
 use super::base::{Base, Bases};
 use super::error::ExperimentError;
 use super::file::{Run, Sweep};
 use super::runner::Job;
-use super::suite::Loaded;
+use super::suite::LoadedStatement;
 use crate::scenario::{Scenario, change, label, number, parse};
 
 /// One point of a run: the jobs of its seeds.
@@ -36,9 +36,9 @@ pub(crate) struct Plan<C> {
 
 impl<C: Scenario> Plan<C> {
     /// Plans every run of the statements.
-    pub(crate) fn new<S: Published<Scenario = C>>(
+    pub(crate) fn new<S: PaperSystem<Scenario = C>>(
         bases: &Bases,
-        statements: &[Loaded<S>],
+        statements: &[LoadedStatement<S>],
         seeds_max: u32,
     ) -> Result<Self, ExperimentError> {
         let (points, known) = (BTreeMap::new(), BTreeMap::new());

@@ -2,20 +2,20 @@
 
 use fulgurite_units::settings::{self, Spanned};
 
-use super::Published;
+use super::PaperSystem;
 use super::base::{Bases, read};
-use super::beside::{Beside, dropped, titled};
+use super::companions::{PointCompanions, dropped, title_with_drops};
 use super::curve::Measured;
-use super::error::{ExperimentError, Whereabouts};
+use super::error::{ExperimentError, SourceLocation};
+use super::evaluation::{is_in_band, ours, working};
 use super::figure;
 use super::file::{Check, Measure, PointRef, Statement};
-use super::judge::{hits, ours, working};
 use super::outcome::{
-    BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict, Working,
+    BaseReport, Details, Expected, RelationInputs, Report, Row, StatementReport, TwinValue, Verdict,
 };
 use super::plan::Plan;
 use super::runner::{JobResult, JobRunner, Progress};
-use crate::measured::metric_names;
+use crate::metrics::metric_names;
 
 /// One file, already read by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,30 +27,30 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    fn place(&self) -> Whereabouts<'_> {
-        Whereabouts { file: &self.name, text: &self.text }
+    fn place(&self) -> SourceLocation<'_> {
+        SourceLocation { file: &self.name, text: &self.text }
     }
 }
 
 /// A statement and the file that contains it.
 #[derive(Debug)]
-pub(crate) struct Loaded<S: Published> {
+pub(crate) struct LoadedStatement<S: PaperSystem> {
     pub(crate) file: String,
     pub(crate) text: String,
     pub(crate) statement: Statement<S>,
 }
 
-impl<S: Published> Loaded<S> {
-    pub(crate) fn place(&self) -> Whereabouts<'_> {
-        Whereabouts { file: &self.file, text: &self.text }
+impl<S: PaperSystem> LoadedStatement<S> {
+    pub(crate) fn place(&self) -> SourceLocation<'_> {
+        SourceLocation { file: &self.file, text: &self.text }
     }
 }
 
 /// Statements and their base scenarios.
 #[derive(Debug)]
-pub struct Suite<S: Published> {
+pub struct Suite<S: PaperSystem> {
     bases: Bases,
-    statements: Vec<Loaded<S>>,
+    statements: Vec<LoadedStatement<S>>,
     plan: Plan<S::Scenario>,
     seeds_max: u32,
 }
@@ -59,7 +59,7 @@ pub struct Suite<S: Published> {
 ///
 /// # Errors
 /// The first file that cannot be used. A failed run is a miss, not an error.
-pub fn run_all<S: Published>(
+pub fn run_all<S: PaperSystem>(
     files: &[SourceFile],
     runner: &dyn JobRunner<S>,
     progress: &mut dyn FnMut(Progress),
@@ -67,7 +67,7 @@ pub fn run_all<S: Published>(
     Ok(Suite::<S>::read(files)?.run(runner, progress))
 }
 
-impl<S: Published> Suite<S> {
+impl<S: PaperSystem> Suite<S> {
     /// Reads files; all of them are checked before anything runs.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl<S: Published> Suite<S> {
         let is_base = |file: &&SourceFile| {
             file.name.rsplit('/').next().is_some_and(|name| name.starts_with("base-"))
         };
-        let places: Vec<Whereabouts<'_>> =
+        let places: Vec<SourceLocation<'_>> =
             files.iter().filter(is_base).map(SourceFile::place).collect();
         let bases = read::<S::Scenario>(&places)?;
         let mut statements = Vec::new();
@@ -85,7 +85,7 @@ impl<S: Published> Suite<S> {
             let statement: Statement<S> =
                 settings::from_toml(&file.text).map_err(|error| place.syntax(&error))?;
             let (file, text) = (file.name.clone(), file.text.clone());
-            statements.push(Loaded { file, text, statement });
+            statements.push(LoadedStatement { file, text, statement });
         }
         statements.sort_by_key(|loaded| order(&loaded.statement.id));
         Self::planned(bases, statements, u32::MAX)
@@ -93,7 +93,7 @@ impl<S: Published> Suite<S> {
 
     fn planned(
         bases: Bases,
-        statements: Vec<Loaded<S>>,
+        statements: Vec<LoadedStatement<S>>,
         seeds_max: u32,
     ) -> Result<Self, ExperimentError> {
         let plan = Plan::new(&bases, &statements, seeds_max)?;
@@ -160,12 +160,16 @@ impl<S: Published> Suite<S> {
         Report { statements, bases: bases.collect(), jobs: jobs.len() }
     }
 
-    fn judge(&self, loaded: &Loaded<S>, results: &[JobResult<S::Result>]) -> StatementReport {
+    fn judge(
+        &self,
+        loaded: &LoadedStatement<S>,
+        results: &[JobResult<S::Result>],
+    ) -> StatementReport {
         let statement = &loaded.statement;
         let measured = Measured { plan: &self.plan, results, statement, bases: &self.bases };
         let rows = statement.checks.iter().map(Spanned::get_ref).map(|check| {
             let ours = ours(&measured, check, self.seeds_max);
-            let beside = measured.beside_check(check);
+            let beside = measured.companions_of_check(check);
             row(statement, check, ours, working(&measured, check), &beside, self.seeds_max)
         });
         let rows: Vec<Row> = rows.collect();
@@ -185,7 +189,7 @@ impl<S: Published> Suite<S> {
             fitted: statement.fitted.clone(),
             explanation: statement.explanation.clone(),
             contradiction: statement.contradiction.clone(),
-            beside: if statement.own { measured.beside_all() } else { Vec::new() },
+            beside: if statement.own { measured.companions_of_all() } else { Vec::new() },
             rows,
             figure,
             figure_problem,
@@ -193,18 +197,18 @@ impl<S: Published> Suite<S> {
     }
 }
 
-fn row<S: Published>(
+fn row<S: PaperSystem>(
     statement: &Statement<S>,
     check: &Check<S>,
-    ours: Result<Ours, String>,
-    working: Option<Working>,
-    beside: &[Beside],
+    ours: Result<TwinValue, String>,
+    working: Option<RelationInputs>,
+    beside: &[PointCompanions],
     seeds_max: u32,
 ) -> Row {
     let dropped = dropped(beside);
-    let hit = ours.as_ref().is_ok_and(|ours| hits(ours.median, check.band));
+    let hit = ours.as_ref().is_ok_and(|ours| is_in_band(ours.median, check.band));
     let finite = |value: f64| value.is_finite().then_some(value);
-    let part = |of: fn(&Ours) -> f64| ours.as_ref().ok().and_then(|ours| finite(of(ours)));
+    let part = |of: fn(&TwinValue) -> f64| ours.as_ref().ok().and_then(|ours| finite(of(ours)));
     Row {
         id: check.id.clone(),
         expected: check
@@ -216,7 +220,7 @@ fn row<S: Published>(
         fitted: check.fitted,
         details: Details {
             statement: statement.id.clone(),
-            title: titled(&check.title, &dropped),
+            title: title_with_drops(&check.title, &dropped),
             section: statement.section.clone(),
             own: statement.own,
             unit: check.unit,
@@ -240,8 +244,8 @@ fn order(id: &str) -> (usize, u32, String) {
 }
 
 /// Checks that every name in a check or a figure exists.
-fn verify<S: Published>(
-    loaded: &Loaded<S>,
+fn verify<S: PaperSystem>(
+    loaded: &LoadedStatement<S>,
     plan: &Plan<S::Scenario>,
     metrics: &[String],
 ) -> Result<(), ExperimentError> {
@@ -296,7 +300,7 @@ fn verify<S: Published>(
 }
 
 /// Returns the points that a measure uses. Whole curves become the point `*` of their run.
-fn named<S: Published>(measure: &Measure<S>) -> Vec<PointRef> {
+fn named<S: PaperSystem>(measure: &Measure<S>) -> Vec<PointRef> {
     match measure {
         Measure::Value(point) => vec![point.clone()],
         Measure::Ratio(points) => points.to_vec(),
@@ -312,7 +316,7 @@ fn named<S: Published>(measure: &Measure<S>) -> Vec<PointRef> {
 }
 
 /// Returns the labels of the points of a run or derived curve.
-fn curve<S: Published>(
+fn curve<S: PaperSystem>(
     statement: &Statement<S>,
     plan: &Plan<S::Scenario>,
     name: &str,
@@ -331,7 +335,7 @@ fn curve<S: Published>(
     Ok(longest.iter().map(|point| point.label.clone()).collect())
 }
 
-fn find<S: Published>(
+fn find<S: PaperSystem>(
     statement: &Statement<S>,
     plan: &Plan<S::Scenario>,
     point: &PointRef,

@@ -6,7 +6,7 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use fulgurite_library::{Movement, Policy};
 
-use super::error::Whereabouts;
+use super::error::SourceLocation;
 use super::{
     ExperimentError, Job, JobResult, JobRunner, Progress, Report, SourceFile, Suite, Verdict,
     run_all,
@@ -368,7 +368,7 @@ fn a_comparison_that_drops_work_says_so_in_its_title() {
 fn sieges_leave_no_new_platter_unverified_for_more_than_a_day() {
     let files = files();
     let bases = files.iter().filter(|file| file.name.starts_with("base-"));
-    let places = bases.map(|file| Whereabouts { file: &file.name, text: &file.text });
+    let places = bases.map(|file| SourceLocation { file: &file.name, text: &file.text });
     let bases = super::base::read::<Scenario>(&places.collect::<Vec<_>>()).unwrap();
     let mut siege = bases.scenario::<Scenario>("siege").unwrap();
     siege.policy = Policy::fulgurite();

@@ -16,14 +16,14 @@ pub struct Arrival {
     /// The object.
     pub key: u64,
     /// The site of the node that receives it.
-    pub near: u8,
+    pub node_site: u8,
 }
 
 /// Returns all writes, in the order of time. Back-to-back clients all start at time zero.
 pub(super) fn arrivals(scenario: &Scenario, seed: &Seed) -> Vec<Arrival> {
     let workload = &scenario.workload;
     if workload.back_to_back > 0 {
-        let client = |_| Arrival { at: Instant::ZERO, key: 0, near: workload.from[0] };
+        let client = |_| Arrival { at: Instant::ZERO, key: 0, node_site: workload.from[0] };
         return (0..workload.back_to_back.min(workload.objects)).map(client).collect();
     }
     let mut draws = Draws::new(seed, b"arrivals");
@@ -32,18 +32,18 @@ pub(super) fn arrivals(scenario: &Scenario, seed: &Seed) -> Vec<Arrival> {
     let mut all = Vec::new();
     for key in 0..u64::from(workload.objects) {
         let at = Instant::ZERO + Duration::from_nanos(key * workload.every.as_nanos());
-        let near = pick(&workload.from, key);
-        all.push(Arrival { at, key, near });
+        let node_site = pick(&workload.from, key);
+        all.push(Arrival { at, key, node_site });
         if draws.unit() >= workload.concurrent {
             continue;
         }
-        let others: Vec<u8> = up.iter().copied().filter(|site| *site != near).collect();
+        let others: Vec<u8> = up.iter().copied().filter(|site| *site != node_site).collect();
         let other = draws.below(others.len().max(1) as u64);
-        let Some(near) = usize::try_from(other).ok().and_then(|at| others.get(at)) else {
+        let Some(node_site) = usize::try_from(other).ok().and_then(|at| others.get(at)) else {
             continue;
         };
         let at = at + Duration::from_secs_f64(draws.unit() * CONCURRENT_S);
-        all.push(Arrival { at, key, near: *near });
+        all.push(Arrival { at, key, node_site: *node_site });
     }
     all.sort_unstable();
     all

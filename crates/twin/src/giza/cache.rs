@@ -16,9 +16,9 @@ use serde::Deserialize;
 use crate::workload::{Draws, exp2, ln};
 
 /// Cumulative shares of the bytes read, and the age in days up to which they are read.
-const AGES: [(f64, f64); 4] = [(0.47, 1.0), (0.87, 7.0), (0.98, 30.0), (1.0, 90.0)];
+const READ_AGES: [(f64, f64); 4] = [(0.47, 1.0), (0.87, 7.0), (0.98, 30.0), (1.0, 90.0)];
 /// Bytes read for each byte written.
-const READS: f64 = 2.3;
+const BYTES_READ_PER_BYTE_WRITTEN: f64 = 2.3;
 /// Number of simulated objects.
 const OBJECTS: u32 = 100_000;
 
@@ -29,7 +29,7 @@ pub struct Cache {
     /// Days that it keeps something.
     pub days: f64,
     /// How it is filled.
-    pub filled: Filled,
+    pub filled: CacheFill,
     /// Fragments needed to decode an object; its site has one of them.
     pub data: u8,
 }
@@ -37,7 +37,7 @@ pub struct Cache {
 /// How a cache is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Filled {
+pub enum CacheFill {
     /// With the whole object when it is written, kept for this many days (the paper's design).
     Written,
     /// With the fragments of other sites when they are read, kept for this many days since the last
@@ -47,7 +47,7 @@ pub enum Filled {
 
 /// What a cache achieves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cached {
+pub struct CacheResult {
     /// Share of reads without traffic between sites.
     pub hits: f64,
     /// Bytes that reads transfer between sites for each byte written.
@@ -61,7 +61,7 @@ impl Cache {
     ///
     /// # Errors
     /// When `days` is not from 0 to 90, or there are no fragments of other sites.
-    pub fn follow(&self, seed: u64) -> Result<Cached, String> {
+    pub fn simulate(&self, seed: u64) -> Result<CacheResult, String> {
         if !(self.days >= 0.0 && self.days <= 90.0) {
             return Err(format!("days is {}, but must be from 0 to 90", self.days));
         }
@@ -76,13 +76,13 @@ impl Cache {
             ages.sort_by(f64::total_cmp);
             reads += u32::try_from(ages.len()).unwrap_or(u32::MAX);
             let mut until = match self.filled {
-                Filled::Written => self.days,
-                Filled::Read => 0.0,
+                CacheFill::Written => self.days,
+                CacheFill::Read => 0.0,
             };
             kept += until;
             for age in ages {
                 hits += u32::from(age < until);
-                if self.filled == Filled::Read {
+                if self.filled == CacheFill::Read {
                     let next = age + self.days;
                     kept += (next - age.max(until)) * others;
                     until = next;
@@ -90,7 +90,7 @@ impl Cache {
             }
         }
         let objects = f64::from(OBJECTS);
-        Ok(Cached {
+        Ok(CacheResult {
             hits: f64::from(hits) / f64::from(reads.max(1)),
             crossed: f64::from(reads - hits) / objects * others,
             kept_days: kept / objects,
@@ -101,7 +101,7 @@ impl Cache {
 /// Draws the ages at which an object is read; their number is Poisson-distributed.
 fn ages(draws: &mut Draws) -> Vec<f64> {
     let mut ages = Vec::new();
-    let mut left = READS;
+    let mut left = BYTES_READ_PER_BYTE_WRITTEN;
     loop {
         left += ln(1.0 - draws.unit());
         if left < 0.0 {
@@ -114,10 +114,10 @@ fn ages(draws: &mut Draws) -> Vec<f64> {
 fn age(draws: &mut Draws) -> f64 {
     let (share, inside) = (draws.unit(), draws.unit());
     let mut from = 0.0;
-    for (until_share, until) in AGES {
+    for (until_share, until) in READ_AGES {
         if share < until_share {
             let even = from <= 0.0;
-            let log = |of: f64| ln(of) / std::f64::consts::LN_2;
+            let log = |x: f64| ln(x) / std::f64::consts::LN_2;
             return if even {
                 inside * until
             } else {

@@ -11,32 +11,32 @@
 //! inputs; how often messages cross between sites follows from the controllers.
 
 mod arrivals;
-mod begin;
+mod baselines;
 mod cache;
-mod drive;
-mod lasting;
+mod companions;
+mod durability;
+mod latencies;
+mod lifecycle;
+mod messaging;
 mod operation;
-mod plain;
 pub mod plan;
+mod presentation;
 mod probe;
-mod published;
-mod reported;
 mod result;
 mod run;
 mod scenario;
 mod site;
-mod times;
 
 pub use arrivals::Arrival;
-pub use cache::{Cache, Cached, Filled};
-pub use lasting::{losses_a_year, overhead};
+pub use cache::{Cache, CacheFill, CacheResult};
+pub use durability::{losses_a_year, overhead};
+pub use latencies::{Blob, Coding, Disk, Network, Rows};
+pub use presentation::{Recorder, Timeline};
 pub use probe::{CacheNumber, CurveProbe, Probe};
-pub use reported::{Course, Recorder};
 pub use result::RunResult;
-pub use run::{Next, Seen, Sites};
-pub use scenario::{Design, Fetching, Layout, Named, Place, Reading, Scenario, Workload};
-pub use site::Use;
-pub use times::{Blob, Coding, Disk, Network, Rows};
+pub use run::{Observation, PendingEvent, Sites};
+pub use scenario::{Design, Fetching, Layout, Place, ReadStrategy, Scenario, SystemTag, Workload};
+pub use site::SiteUsage;
 
 #[cfg(test)]
 mod tests;

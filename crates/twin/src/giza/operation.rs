@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_geo::{
-    Act, Ask, Fragment, Heal, Heard, How, Known, Operation as _, Read, SiteIndex, Value, Version,
-    Write, WriteId,
+    Ask, Fragment, Heal, KnownVersions, OpCommand, OpEvent, OpResult, Operation as _, Read,
+    SiteIndex, Value, Version, Write, WriteId,
 };
 use fulgurite_units::{Controller, Duration, Instant, Outbox};
 
 /// The kind of an operation.
 #[derive(Debug)]
-pub(super) enum Doing {
+pub(super) enum Task {
     /// A write.
     Write(Box<Write>, WriteId),
     /// A read that fetches while rows are read.
     Read(Box<Read>),
     /// A read of rows only, after which bytes are fetched.
-    Facts(Box<Read>),
+    Metadata(Box<Read>),
     /// Fetching bytes after the rows were read.
     Bytes,
     /// Healing.
@@ -55,7 +55,7 @@ pub(super) struct Fetch {
     pub(super) left: Vec<Fragment>,
     pub(super) needed: usize,
     pub(super) open: usize,
-    pub(super) here: usize,
+    pub(super) arrived: usize,
     pub(super) absent: u8,
     pub(super) unknown: u8,
     pub(super) is_over: bool,
@@ -75,27 +75,27 @@ pub(super) struct Parts {
 pub(super) struct Operation {
     pub(super) key: u64,
     /// The site of the node that runs it.
-    pub(super) near: u8,
+    pub(super) node_site: u8,
     pub(super) began: Instant,
-    pub(super) doing: Doing,
+    pub(super) task: Task,
     pub(super) fetches: BTreeMap<Version, Fetch>,
     pub(super) parts: Parts,
     /// Replies held back until all have arrived.
-    pub(super) held: Vec<Heard>,
+    pub(super) held: Vec<OpEvent>,
 }
 
 impl Operation {
     /// Handles an event; for a reply, with its total time and its round-trip time. Records what a
     /// decision waited for.
-    pub(super) fn hear(
+    pub(super) fn deliver_event(
         &mut self,
         now: Instant,
-        heard: Heard,
+        event: OpEvent,
         took: Option<(Duration, Duration)>,
-        out: &mut Outbox<Act>,
+        out: &mut Outbox<OpCommand>,
     ) {
         let (rounds, decided) = self.progress();
-        self.step(now, heard, out);
+        self.step(now, event, out);
         let (rounds_now, decided_now) = self.progress();
         if decided {
             return;
@@ -114,71 +114,72 @@ impl Operation {
         }
     }
 
-    fn step(&mut self, now: Instant, heard: Heard, out: &mut Outbox<Act>) {
-        match &mut self.doing {
-            Doing::Write(it, _) => advance(&mut **it, now, heard, out),
-            Doing::Read(it) | Doing::Facts(it) => advance(&mut **it, now, heard, out),
-            Doing::Heal(it) => advance(&mut **it, now, heard, out),
-            Doing::Data(data) => {
-                if let Heard::Fragment(fragment, _, how) = heard {
-                    data.missing += usize::from(data.open.remove(&fragment) && how != How::Done);
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
+        match &mut self.task {
+            Task::Write(it, _) => advance(&mut **it, now, event, out),
+            Task::Read(it) | Task::Metadata(it) => advance(&mut **it, now, event, out),
+            Task::Heal(it) => advance(&mut **it, now, event, out),
+            Task::Data(data) => {
+                if let OpEvent::Fragment(fragment, _, result) = event {
+                    data.missing +=
+                        usize::from(data.open.remove(&fragment) && result != OpResult::Done);
                 }
             }
-            Doing::Bytes => {}
+            Task::Bytes => {}
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match &self.doing {
-            Doing::Write(it, _) => it.deadline(),
-            Doing::Read(it) | Doing::Facts(it) => it.deadline(),
-            Doing::Heal(it) => it.deadline(),
-            Doing::Data(_) | Doing::Bytes => None,
+        match &self.task {
+            Task::Write(it, _) => it.deadline(),
+            Task::Read(it) | Task::Metadata(it) => it.deadline(),
+            Task::Heal(it) => it.deadline(),
+            Task::Data(_) | Task::Bytes => None,
         }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        match &self.doing {
-            Doing::Write(it, _) => it.end().is_some(),
-            Doing::Read(it) | Doing::Facts(it) => it.end().is_some(),
-            Doing::Heal(it) => it.end().is_some(),
-            Doing::Data(data) => data.open.is_empty(),
-            Doing::Bytes => self.fetches.values().all(|fetch| fetch.is_over),
+        match &self.task {
+            Task::Write(it, _) => it.end().is_some(),
+            Task::Read(it) | Task::Metadata(it) => it.end().is_some(),
+            Task::Heal(it) => it.end().is_some(),
+            Task::Data(data) => data.open.is_empty(),
+            Task::Bytes => self.fetches.values().all(|fetch| fetch.is_over),
         }
     }
 
     /// Returns the rounds between sites of a write so far, and whether its version is decided.
     pub(super) fn progress(&self) -> (u32, bool) {
-        match &self.doing {
-            Doing::Write(it, id) => (it.rounds().total(), it.known().version_of(*id).is_some()),
-            Doing::Read(_) | Doing::Facts(_) | Doing::Bytes | Doing::Heal(_) | Doing::Data(_) => {
+        match &self.task {
+            Task::Write(it, id) => (it.rounds().total(), it.known().version_of(*id).is_some()),
+            Task::Read(_) | Task::Metadata(_) | Task::Bytes | Task::Heal(_) | Task::Data(_) => {
                 (0, false)
             }
         }
     }
 }
 
-fn advance<C>(it: &mut C, now: Instant, heard: Heard, out: &mut Outbox<Act>)
+fn advance<C>(it: &mut C, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>)
 where
-    C: Controller<Event = Heard, Command = Act>,
+    C: Controller<Event = OpEvent, Command = OpCommand>,
 {
-    it.step(now, heard, out);
+    it.step(now, event, out);
     it.check();
 }
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestOrigin {
     pub(super) operation: u64,
     pub(super) key: u64,
-    pub(super) near: u8,
+    pub(super) node_site: u8,
     /// Whether it belongs to a write.
     pub(super) put: bool,
     pub(super) sent: Instant,
     /// Its round-trip time.
     pub(super) trip: Duration,
     /// The part of the round trip that remains after it has been served.
-    pub(super) back: Duration,
+    pub(super) return_delay: Duration,
 }
 
 /// Returns the fragments that hold the bytes of a value: its own, or those of the stripe that it
@@ -194,19 +195,19 @@ pub(super) fn pieces(value: &Value) -> Vec<Fragment> {
 #[derive(Debug)]
 pub(super) enum Message {
     /// A request reaches its site.
-    Reaches { of: Asked, ask: Ask },
+    RequestArrived { of: RequestOrigin, ask: Ask },
     /// The request has been served.
-    Served { of: Asked, ask: Ask },
+    RequestServed { of: RequestOrigin, ask: Ask },
     /// A notification reaches a site.
-    Told { key: u64, site: SiteIndex, known: Known },
+    NotificationArrived { key: u64, site: SiteIndex, known: KnownVersions },
     /// The row is free to apply the notification.
-    Learns { key: u64, site: SiteIndex, known: Known },
+    NotificationApplied { key: u64, site: SiteIndex, known: KnownVersions },
     /// A fragment has been written.
-    Written { operation: u64, fragment: Fragment, bytes: u64, back: Duration, again: bool },
+    Written { operation: u64, fragment: Fragment, bytes: u64, return_delay: Duration, again: bool },
     /// A reply reaches its operation; `took` is its total time and its round-trip time.
-    Heard { operation: u64, heard: Heard, took: Option<(Duration, Duration)> },
+    OpEvent { operation: u64, event: OpEvent, took: Option<(Duration, Duration)> },
     /// A fragment of a version has arrived, or is missing.
-    Piece { operation: u64, version: Version, how: How },
+    Piece { operation: u64, version: Version, result: OpResult },
     /// The hedging delay of a fetch is over.
     Hedge { operation: u64, version: Version },
 }

@@ -29,7 +29,8 @@ use serde::Serialize;
 
 pub use costs::Cost;
 pub use request::{
-    Candidate, Demand, Excluded, Objective, PlanRequest, PricedSite, Quorum, Space, Stores,
+    Candidate, Demand, Excluded, Objective, OrderedQuorumRule, PlanRequest, PricedSite, Space,
+    Stores,
 };
 pub use search::Trial;
 
@@ -70,13 +71,13 @@ pub struct Plan {
 ///
 /// # Errors
 /// When a parameter is out of range, or a run fails.
-pub fn plan_watched(
+pub fn plan_with_progress(
     request: &PlanRequest,
     runner: &dyn Runner,
-    tell: &mut dyn FnMut(&Trial),
+    on_trial: &mut dyn FnMut(&Trial),
 ) -> Result<Plan, Error> {
     request.validate()?;
-    search::search(request, runner, tell)
+    search::search(request, runner, on_trial)
 }
 
 /// Draws all trials as SVG: cost against the share of the objective that is used, with a line at

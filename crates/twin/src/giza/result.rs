@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::site::Use;
+use super::site::SiteUsage;
 use crate::engine::histogram::{Histogram, Quantiles};
-use crate::measured::{Dimension, Made, Measured};
+use crate::metrics::{DerivedMetric, Dimension, Measured};
 
 /// Measurements of a run. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,11 +71,11 @@ pub struct RunResult {
     pub hash: u64,
     /// Usage of each site.
     #[serde(skip)]
-    pub sites: Vec<Use>,
+    pub sites: Vec<SiteUsage>,
 }
 
 impl Measured for RunResult {
-    const MADE: &'static [Made<Self>] = &[
+    const DERIVED_METRICS: &'static [DerivedMetric<Self>] = &[
         ("table_over_transfer", |run| (run.table.p50 + run.query.p50) / run.transfer.p50),
         ("transfer_share", |run| run.transfer.p50 / run.metadata.p50),
         // Two full copies at sites that store 1.3 bytes for each byte (section 2.3).
@@ -109,7 +109,7 @@ impl Measured for RunResult {
 
 /// Counters of a run.
 #[derive(Debug, Default)]
-pub(super) struct Accounts {
+pub(super) struct Stats {
     pub(super) put: Histogram,
     pub(super) get: Histogram,
     pub(super) metadata: Histogram,
@@ -136,12 +136,17 @@ pub(super) struct Accounts {
     pub(super) fragment_reads: u64,
 }
 
-impl Accounts {
+impl Stats {
     /// Computes the result, for objects of this size at sites that store `stored_for_each` bytes
     /// per byte.
-    pub(super) fn result(self, sites: Vec<Use>, size: u64, stored_for_each: f64) -> RunResult {
-        let all = |of: fn(&Use) -> u64| sites.iter().map(of).sum::<u64>();
-        let written = float(self.puts * size);
+    pub(super) fn result(
+        self,
+        sites: Vec<SiteUsage>,
+        size: u64,
+        stored_for_each: f64,
+    ) -> RunResult {
+        let all = |of: fn(&SiteUsage) -> u64| sites.iter().map(of).sum::<u64>();
+        let written = to_f64(self.puts * size);
         let voting = sites.iter().filter(|site| site.row_bytes > 0).count() as u64;
         RunResult {
             put: self.put.quantiles(),
@@ -154,22 +159,22 @@ impl Accounts {
             puts: self.puts,
             gets: self.gets,
             failed: self.failed,
-            fast: over(self.fast, float(self.decided)),
-            put_rounds: over(self.put_rounds, float(self.decided)),
+            fast: over(self.fast, to_f64(self.decided)),
+            put_rounds: over(self.put_rounds, to_f64(self.decided)),
             put_rounds_max: self.put_rounds_max,
-            get_rounds: over(self.get_rounds, float(self.gets)),
+            get_rounds: over(self.get_rounds, to_f64(self.gets)),
             put_crossed: over(self.put_crossed, written),
-            get_crossed: over(self.get_crossed, float(self.gets * size)),
-            get_fetched: over(self.fetched, float(self.gets * size)),
-            rebuild_crossed: over(self.rebuild_crossed, float(self.rebuilt_bytes)),
+            get_crossed: over(self.get_crossed, to_f64(self.gets * size)),
+            get_fetched: over(self.fetched, to_f64(self.gets * size)),
+            rebuild_crossed: over(self.rebuild_crossed, to_f64(self.rebuilt_bytes)),
             rebuilt: self.rebuilt,
-            row_crossed: over(self.row_crossed, float(self.puts)),
+            row_crossed: over(self.row_crossed, to_f64(self.puts)),
             stored: over(all(|site| site.fragment_bytes), written) * stored_for_each,
-            row_bytes: over(all(|site| site.row_bytes), float(self.puts * voting)),
-            fragment_writes: over(all(|site| site.fragment_writes), float(self.puts)),
-            fragment_reads: over(self.fragment_reads, float(self.gets)),
-            row_updates: over(all(|site| site.row_updates), float(self.puts)),
-            row_reads: over(all(|site| site.row_reads), float(self.puts)),
+            row_bytes: over(all(|site| site.row_bytes), to_f64(self.puts * voting)),
+            fragment_writes: over(all(|site| site.fragment_writes), to_f64(self.puts)),
+            fragment_reads: over(self.fragment_reads, to_f64(self.gets)),
+            row_updates: over(all(|site| site.row_updates), to_f64(self.puts)),
+            row_reads: over(all(|site| site.row_reads), to_f64(self.puts)),
             sites,
             ..RunResult::default()
         }
@@ -178,10 +183,10 @@ impl Accounts {
 
 /// Divides a count; zero if the divisor is zero.
 fn over(count: u64, of: f64) -> f64 {
-    if of > 0.0 { float(count) / of } else { 0.0 }
+    if of > 0.0 { to_f64(count) / of } else { 0.0 }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything are counted")]
-pub(super) const fn float(of: u64) -> f64 {
+pub(super) const fn to_f64(of: u64) -> f64 {
     of as f64
 }

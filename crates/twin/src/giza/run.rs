@@ -17,18 +17,18 @@ use fulgurite_geo::{Quorums, SiteIndex, Terms, WriteId};
 use fulgurite_units::{Duration, Instant, RandomStream, Seed};
 
 use super::arrivals::{Arrival, arrivals};
+use super::latencies::{Times, ms};
 use super::operation::{Message, Operation};
-use super::result::{Accounts, RunResult};
+use super::result::{RunResult, Stats};
 use super::scenario::{Design, Scenario};
 use super::site::{EPOCH, Site};
-use super::times::{Times, ms};
 use crate::Error;
-use crate::engine::{Agenda, Ended, Observer, Stage, System};
+use crate::engine::{Context, Ended, EventQueue, Observer, System};
 
 /// Delay between the write of an object and its read.
-pub(super) const REST: Duration = Duration::from_secs(5);
+pub(super) const READ_DELAY: Duration = Duration::from_secs(5);
 /// Idle time before a site loses its fragments.
-const QUIET: Duration = Duration::from_secs(60);
+const LOSS_DELAY: Duration = Duration::from_secs(60);
 
 /// The system of several sites.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Sites {
     pub(super) random: RandomStream,
     pub(super) operations: BTreeMap<u64, Operation>,
     messages: Vec<Option<Message>>,
-    unused: Vec<u32>,
+    free_slots: Vec<u32>,
     next: u64,
     /// Fragment size of each write.
     pub(super) fragments: BTreeMap<WriteId, u64>,
@@ -54,12 +54,12 @@ pub struct Sites {
     pub(super) begun: u32,
     /// Objects that were written.
     pub(super) keys: BTreeSet<u64>,
-    pub(super) accounts: Accounts,
+    pub(super) stats: Stats,
 }
 
 /// A pending event.
 #[derive(Clone, Copy, Debug)]
-pub enum Next {
+pub enum PendingEvent {
     /// A message between a node and a site, by its slot.
     Message(u32),
     /// An operation's deadline.
@@ -69,12 +69,12 @@ pub enum Next {
         /// The object.
         key: u64,
         /// The site.
-        near: u8,
+        node_site: u8,
     },
     /// A stripe has waited long enough.
     Close {
         /// The site.
-        near: u8,
+        node_site: u8,
         /// Its number.
         stripe: u64,
     },
@@ -83,7 +83,7 @@ pub enum Next {
         /// The object.
         key: u64,
         /// The site.
-        near: u8,
+        node_site: u8,
         /// When it began.
         began: Instant,
         /// Whether it was a write.
@@ -95,7 +95,7 @@ pub enum Next {
 
 /// Observable events of several sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Seen {
+pub enum Observation {
     /// An operation began.
     Begun(u64),
     /// An operation ended, after this many nanoseconds.
@@ -114,11 +114,15 @@ impl System for Sites {
     const NAME: &'static str = "giza";
     type Scenario = Scenario;
     type Arrival = Arrival;
-    type Next = Next;
-    type Seen<'a> = Seen;
+    type PendingEvent = PendingEvent;
+    type Observation<'a> = Observation;
     type Result = RunResult;
 
-    fn new(scenario: &Scenario, seed: &Seed, agenda: &mut Agenda<Next>) -> Result<Self, Error> {
+    fn new(
+        scenario: &Scenario,
+        seed: &Seed,
+        event_queue: &mut EventQueue<PendingEvent>,
+    ) -> Result<Self, Error> {
         scenario.validate()?;
         let up = |index: u8| !scenario.down.contains(&index);
         let sites = (0_u8..).zip(&scenario.sites).map(|(index, _)| Site::new(up(index)));
@@ -126,7 +130,7 @@ impl System for Sites {
         if scenario.rebuilt.is_some() {
             let every = scenario.workload.every.as_nanos();
             let last = u64::from(scenario.workload.objects).saturating_mul(every);
-            agenda.push(Instant::from_nanos(last) + QUIET, Next::Lose);
+            event_queue.push(Instant::from_nanos(last) + LOSS_DELAY, PendingEvent::Lose);
             waiting = 1;
         }
         Ok(Self {
@@ -138,14 +142,14 @@ impl System for Sites {
             random: seed.child(b"operations").stream(),
             operations: BTreeMap::new(),
             messages: Vec::new(),
-            unused: Vec::new(),
+            free_slots: Vec::new(),
             next: 0,
             fragments: BTreeMap::new(),
             batches: BTreeMap::new(),
             waiting,
             begun: 0,
             keys: BTreeSet::new(),
-            accounts: Accounts::default(),
+            stats: Stats::default(),
             scenario: scenario.clone(),
         })
     }
@@ -155,37 +159,45 @@ impl System for Sites {
         Ok(arrivals(scenario, seed).into_iter())
     }
 
-    fn arrives_at(arrival: &Arrival) -> Instant {
+    fn arrival_time(arrival: &Arrival) -> Instant {
         arrival.at
     }
 
-    fn arrive<O: Observer<Self>>(&mut self, of: &Arrival, stage: &mut Stage<'_, Self, O>) {
+    fn handle_arrival<O: Observer<Self>>(
+        &mut self,
+        arrival: &Arrival,
+        ctx: &mut Context<'_, Self, O>,
+    ) {
         self.begun += 1;
-        self.put(of.key, of.near, stage);
+        self.put(arrival.key, arrival.node_site, ctx);
     }
 
-    fn happen<O: Observer<Self>>(&mut self, next: Next, stage: &mut Stage<'_, Self, O>) {
+    fn handle_event<O: Observer<Self>>(
+        &mut self,
+        next: PendingEvent,
+        ctx: &mut Context<'_, Self, O>,
+    ) {
         match next {
-            Next::Message(place) => {
+            PendingEvent::Message(place) => {
                 let message = self.messages[place as usize].take();
-                self.unused.push(place);
+                self.free_slots.push(place);
                 if let Some(message) = message {
-                    self.deliver(message, stage);
+                    self.deliver(message, ctx);
                 }
             }
-            Next::Wake(operation) => self.wake(operation, stage),
-            Next::Get { key, near } => {
+            PendingEvent::Wake(operation) => self.wake(operation, ctx),
+            PendingEvent::Get { key, node_site } => {
                 self.waiting -= 1;
-                self.get(key, near, stage);
+                self.get(key, node_site, ctx);
             }
-            Next::Close { near, stripe } => self.close(near, Some(stripe), stage),
-            Next::Plain { key, near, began, put } => {
+            PendingEvent::Close { node_site, stripe } => self.close(node_site, Some(stripe), ctx),
+            PendingEvent::Plain { key, node_site, began, put } => {
                 self.waiting -= 1;
-                self.ended_plain((key, near), began, put, stage);
+                self.end_baseline((key, node_site), began, put, ctx);
             }
-            Next::Lose => {
+            PendingEvent::Lose => {
                 self.waiting -= 1;
-                self.lose(stage);
+                self.lose(ctx);
             }
         }
     }
@@ -195,14 +207,14 @@ impl System for Sites {
     }
 
     fn result(self, ended: Ended) -> RunResult {
-        let uses = self.sites.iter().map(Site::uses).collect();
+        let usage = self.sites.iter().map(Site::usage).collect();
         let size = self.scenario.size.get();
         RunResult {
             seed: ended.seed,
             makespan: ended.at.since(Instant::ZERO).as_secs_f64(),
             events: ended.events,
             hash: ended.hash,
-            ..self.accounts.result(uses, size, self.scenario.stored_for_each)
+            ..self.stats.result(usage, size, self.scenario.stored_for_each)
         }
     }
 }
@@ -224,21 +236,22 @@ impl Sites {
         &mut self,
         after: Duration,
         message: Message,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     ) {
-        let place = self.unused.pop().unwrap_or_else(|| {
+        let place = self.free_slots.pop().unwrap_or_else(|| {
             self.messages.push(None);
             u32::try_from(self.messages.len() - 1).unwrap_or(u32::MAX)
         });
         self.messages[place as usize] = Some(message);
-        stage.put(stage.now() + after, Next::Message(place));
+        ctx.put(ctx.now() + after, PendingEvent::Message(place));
     }
 
     /// Returns the terms of a node at a site.
-    pub(super) fn terms(&self, near: u8) -> Terms {
+    pub(super) fn terms(&self, node_site: u8) -> Terms {
         let scenario = &self.scenario;
-        let nearest = scenario.nearest(near, self.voters.clone());
-        let mut trips: Vec<f64> = nearest.iter().map(|site| scenario.rtt(near, *site)).collect();
+        let nearest = scenario.nearest(node_site, self.voters.clone());
+        let mut trips: Vec<f64> =
+            nearest.iter().map(|site| scenario.rtt(node_site, *site)).collect();
         trips.retain(|rtt| *rtt > 0.0);
         let known = if scenario.down_is_known { scenario.down.as_slice() } else { &[] };
         Terms {
@@ -250,7 +263,7 @@ impl Sites {
             fast: matches!(scenario.design, Design::Giza | Design::SerialFast),
             round: scenario.round,
             // The median round trip between sites (section 6.5).
-            pause: ms(trips.get(trips.len() / 2).copied().unwrap_or(1.0)),
+            backoff: ms(trips.get(trips.len() / 2).copied().unwrap_or(1.0)),
             patience: scenario.patience,
         }
     }
@@ -261,8 +274,8 @@ impl Sites {
     }
 
     /// Draws a round-trip time between a node and a site.
-    pub(super) fn trip(&mut self, near: u8, site: SiteIndex) -> Duration {
-        let rtt = self.scenario.rtt(near, site.0);
+    pub(super) fn trip(&mut self, node_site: u8, site: SiteIndex) -> Duration {
+        let rtt = self.scenario.rtt(node_site, site.0);
         self.times.round_trip(&self.scenario.network, rtt)
     }
 
@@ -270,11 +283,11 @@ impl Sites {
     pub(super) fn transfer(
         &self,
         bytes: u64,
-        (near, site): (u8, SiteIndex),
+        (node_site, site): (u8, SiteIndex),
         streams: usize,
         way_out: bool,
     ) -> Duration {
-        let rtt = self.scenario.rtt(near, site.0);
+        let rtt = self.scenario.rtt(node_site, site.0);
         ms(self.scenario.network.transfer_ms(bytes, rtt, streams, way_out))
     }
 
@@ -284,7 +297,7 @@ impl Sites {
         bytes: u64,
         (from, to): (u8, u8),
         put: bool,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     ) -> u64 {
         if from == to {
             return 0;
@@ -292,7 +305,7 @@ impl Sites {
         let used = &mut self.sites[usize::from(from)].used;
         used.sent += bytes;
         used.sent_by_puts += if put { bytes } else { 0 };
-        stage.show(Seen::Crossed(bytes));
+        ctx.notify(Observation::Crossed(bytes));
         bytes
     }
 }

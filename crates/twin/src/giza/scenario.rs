@@ -1,12 +1,12 @@
 //! Scenarios of several sites. The paper (Giza, USENIX ATC 2017) gives few of these numbers:
 //! `experiments/giza/base-*.toml` lists which are its own and which are assumed.
 
-use fulgurite_geo::{Quorums, Sizes, limits};
+use fulgurite_geo::{QuorumRule, Quorums, limits};
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use super::times::{Blob, Coding, Disk, MS_MAX, Network, Rows};
+use super::latencies::{Blob, Coding, Disk, MS_MAX, Network, Rows};
 use crate::{Error, scenario};
 
 /// Fields of a scenario that are tables and may be omitted.
@@ -27,7 +27,7 @@ const WAIT_MAX: Duration = Duration::from_secs(86_400);
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
     /// The system.
-    pub system: Named,
+    pub system: SystemTag,
     /// The sites.
     pub sites: Vec<Place>,
     /// Bare round-trip times between them, in milliseconds.
@@ -37,13 +37,13 @@ pub struct Scenario {
     /// Number of parity fragments.
     pub parity: u8,
     /// How quorum sizes are chosen.
-    pub sizes: Sizes,
+    pub sizes: QuorumRule,
     /// Size of an object.
     pub size: ByteCount,
     /// How objects are written, and read.
     pub design: Design,
     /// How an object is read, where the design leaves that open.
-    pub reading: Reading,
+    pub reading: ReadStrategy,
     /// Where the bytes of an object are stored.
     pub layout: Layout,
     /// The network between sites, and to their own stores.
@@ -78,7 +78,7 @@ pub struct Scenario {
 /// The name of the system in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Named {
+pub enum SystemTag {
     /// Several sites.
     #[default]
     Giza,
@@ -126,7 +126,7 @@ pub enum Design {
 /// How an object is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reading {
+pub enum ReadStrategy {
     /// Fetches the fragments named by the nearest row while a quorum of rows is read.
     #[default]
     Optimistic,
@@ -209,15 +209,15 @@ impl Default for Scenario {
     fn default() -> Self {
         let place = |name: &str| Place { name: name.to_owned(), votes: true, data: true };
         Self {
-            system: Named::Giza,
+            system: SystemTag::Giza,
             sites: ["US", "EU", "JP"].map(place).to_vec(),
             rtt_ms: vec![vec![0.0, 102.0, 140.0], vec![102.0, 0.0, 240.0], vec![140.0, 240.0, 0.0]],
             data: 2,
             parity: 1,
-            sizes: Sizes::Majority,
+            sizes: QuorumRule::Majority,
             size: ByteCount::mib(4),
             design: Design::Giza,
-            reading: Reading::Optimistic,
+            reading: ReadStrategy::Optimistic,
             layout: Layout::Own,
             network: Network::default(),
             rows: Rows::default(),
@@ -251,9 +251,9 @@ impl Scenario {
         self.places(|place| place.data)
     }
 
-    fn places(&self, which: fn(&Place) -> bool) -> Vec<u8> {
+    fn places(&self, predicate: fn(&Place) -> bool) -> Vec<u8> {
         let all = (0_u8..).zip(&self.sites);
-        all.filter(|(_, place)| which(place)).map(|(index, _)| index).collect()
+        all.filter(|(_, place)| predicate(place)).map(|(index, _)| index).collect()
     }
 
     /// Returns a round-trip time, in milliseconds.
@@ -368,25 +368,33 @@ impl Scenario {
     }
 
     fn validate_workload(&self) -> Result<(), Error> {
-        let of = &self.workload;
-        if !(1..=OBJECTS_MAX).contains(&of.objects) || of.from.is_empty() {
-            return refuse("workload.objects", of.objects.to_string(), "from 1 to 1000000");
+        let workload = &self.workload;
+        if !(1..=OBJECTS_MAX).contains(&workload.objects) || workload.from.is_empty() {
+            return refuse("workload.objects", workload.objects.to_string(), "from 1 to 1000000");
         }
-        let length = of.every.as_nanos().checked_mul(u64::from(of.objects));
+        let length = workload.every.as_nanos().checked_mul(u64::from(workload.objects));
         if length.is_none_or(|length| length > RUN_MAX.as_nanos()) {
-            return refuse("workload.every", of.every.to_string(), "at most ten years for all");
+            return refuse(
+                "workload.every",
+                workload.every.to_string(),
+                "at most ten years for all",
+            );
         }
-        if !(0.0..=1.0).contains(&of.concurrent) {
-            return refuse("workload.concurrent", of.concurrent.to_string(), "from 0 to 1");
+        if !(0.0..=1.0).contains(&workload.concurrent) {
+            return refuse("workload.concurrent", workload.concurrent.to_string(), "from 0 to 1");
         }
-        if of.back_to_back > BACK_TO_BACK_MAX {
-            return refuse("workload.back_to_back", of.back_to_back.to_string(), "at most 64");
+        if workload.back_to_back > BACK_TO_BACK_MAX {
+            return refuse(
+                "workload.back_to_back",
+                workload.back_to_back.to_string(),
+                "at most 64",
+            );
         }
-        if !(1..=BATCH_MAX).contains(&of.batch) {
-            return refuse("workload.batch", of.batch.to_string(), "from 1 to 4096");
+        if !(1..=BATCH_MAX).contains(&workload.batch) {
+            return refuse("workload.batch", workload.batch.to_string(), "from 1 to 4096");
         }
         let batched = self.layout == Layout::Shared;
-        if batched && (self.design != Design::Giza || of.back_to_back > 0) {
+        if batched && (self.design != Design::Giza || workload.back_to_back > 0) {
             let value = format!("{:?}", self.design).to_lowercase();
             return refuse("layout", value, "shared for objects that design giza writes once");
         }
@@ -406,6 +414,6 @@ impl scenario::Scenario for Scenario {
 
     /// Fills in omitted tables, so that their fields can be set.
     fn resolve(table: Table) -> Result<Table, String> {
-        scenario::fill_in(table, &Self::default(), &TABLES)
+        scenario::fill_defaults(table, &Self::default(), &TABLES)
     }
 }

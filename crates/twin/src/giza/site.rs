@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_geo::{Epoch, Fragment, Request, Row, Standing, Verdict, WriteId, step};
+use fulgurite_geo::{Epoch, Fragment, Request, Row, SiteState, Verdict, WriteId, step};
 use fulgurite_units::{Duration, Instant};
 
 /// The epoch of the map: sites are not replaced here.
@@ -11,7 +11,7 @@ pub(super) const EPOCH: Epoch = Epoch(1);
 
 /// Usage of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
+pub struct SiteUsage {
     /// Bytes sent to other sites.
     pub sent: u64,
     /// Of these, bytes sent for writes.
@@ -37,13 +37,13 @@ pub(super) struct Site {
     /// Per row, the time until which its node is busy with it.
     busy: BTreeMap<u64, Instant>,
     fragments: BTreeMap<(WriteId, u8), u64>,
-    pub(super) used: Use,
+    pub(super) used: SiteUsage,
 }
 
 impl Site {
     pub(super) fn new(up: bool) -> Self {
         let (rows, busy, fragments) = Default::default();
-        Self { up, rows, busy, fragments, used: Use::default() }
+        Self { up, rows, busy, fragments, used: SiteUsage::default() }
     }
 
     /// Returns when a request for a row that arrives now is finished: requests for a row are served
@@ -56,7 +56,7 @@ impl Site {
 
     /// Applies a request to a row.
     pub(super) fn apply(&mut self, key: u64, request: &Request) -> (Verdict, Row) {
-        let standing = Standing { epoch: EPOCH, rebuilding: false };
+        let standing = SiteState { epoch: EPOCH, rebuilding: false };
         let stepped = step(self.rows.get(&key), request, standing);
         if stepped.changed {
             self.used.row_updates += 1;
@@ -82,9 +82,9 @@ impl Site {
     }
 
     /// Returns the usage, with the bytes stored now.
-    pub(super) fn uses(&self) -> Use {
+    pub(super) fn usage(&self) -> SiteUsage {
         let size = |row: &Row| row.encode().map_or(0, |bytes| bytes.len() as u64);
-        Use {
+        SiteUsage {
             fragment_bytes: self.fragments.values().sum(),
             row_bytes: self.rows.values().map(size).sum(),
             ..self.used

@@ -1,10 +1,10 @@
 //! Several sites against values computed by hand, and against themselves.
 
-use fulgurite_geo::Sizes;
+use fulgurite_geo::QuorumRule;
 use fulgurite_units::{ByteCount, Duration, Seed};
 
-use super::scenario::{Design, Layout, Reading, Scenario};
-use super::{Cache, Filled, RunResult, Sites, losses_a_year, overhead};
+use super::scenario::{Design, Layout, ReadStrategy, Scenario};
+use super::{Cache, CacheFill, RunResult, Sites, losses_a_year, overhead};
 use crate::engine::run;
 
 /// Returns three sites where every time is its median.
@@ -65,10 +65,10 @@ fn a_put_takes_as_long_as_the_slower_of_bytes_and_version() {
 fn a_serial_read_waits_for_its_rows() {
     let mut scenario = exact();
     let whole = ran(&scenario).get.p50 * 1e3;
-    scenario.reading = Reading::Serial;
+    scenario.reading = ReadStrategy::Serial;
     // It waits for the row of EU instead of the local one.
     near(ran(&scenario).get.p50, whole - 15.0 + 102.0 + 14.0);
-    scenario.reading = Reading::SerialAll;
+    scenario.reading = ReadStrategy::SerialAll;
     near(ran(&scenario).get.p50, whole - 15.0 + 140.0 + 14.0);
 }
 
@@ -83,7 +83,7 @@ fn without_a_node_at_the_row_a_round_takes_two_round_trips() {
 
 #[test]
 fn a_put_and_a_get_that_nobody_contends_with_are_one_round_each() {
-    for sizes in [Sizes::Majority, Sizes::Balanced, Sizes::Flexible] {
+    for sizes in [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible] {
         let scenario = Scenario { sizes, ..Scenario::default() };
         let result = ran(&scenario);
         assert_eq!((result.put_rounds, result.put_rounds_max, result.get_rounds), (1.0, 1, 1.0));
@@ -135,18 +135,18 @@ fn a_site_away_costs_a_round_or_none() {
     let mut scenario = Scenario { down: vec![2], ..Scenario::default() };
     let majority = ran(&scenario);
     assert_eq!((majority.put_rounds, majority.failed), (2.0, 0));
-    scenario.sizes = Sizes::Flexible;
+    scenario.sizes = QuorumRule::Flexible;
     let flexible = ran(&scenario);
     assert_eq!((flexible.put_rounds, flexible.failed), (1.0, 0));
     // Nodes do not know it: the fast round times out, and a classic one follows.
-    scenario.sizes = Sizes::Majority;
+    scenario.sizes = QuorumRule::Majority;
     scenario.down_is_known = false;
     let unknown = ran(&scenario);
     assert_eq!((unknown.put_rounds, unknown.failed), (3.0, 0));
     assert!(unknown.put.p50 > scenario.round.as_secs_f64());
     // With all sites needed for a promise, a writer that meets another cannot proceed.
     scenario.down_is_known = true;
-    scenario.sizes = Sizes::Flexible;
+    scenario.sizes = QuorumRule::Flexible;
     scenario.workload.concurrent = 0.5;
     scenario.patience = Duration::from_secs(10);
     assert!(ran(&scenario).failed > 0);
@@ -213,18 +213,18 @@ fn losses_are_those_of_sites_that_fail_by_themselves() {
 
 #[test]
 fn a_cache_that_keeps_what_was_written_hits_what_is_read_soon() {
-    let of = |days, filled| Cache { days, filled, data: 2 }.follow(1).unwrap();
+    let of = |days, filled| Cache { days, filled, data: 2 }.simulate(1).unwrap();
     for (days, share) in [(0.0, 0.0), (1.0, 0.47), (7.0, 0.87), (30.0, 0.98), (90.0, 1.0)] {
-        let found = of(days, Filled::Written);
+        let found = of(days, CacheFill::Written);
         assert!((found.hits - share).abs() < 0.01, "{days} days: {}", found.hits);
         assert!((found.crossed - 1.15 * (1.0 - share)).abs() < 0.02, "{}", found.crossed);
         assert!((found.kept_days - days).abs() < 1e-9);
     }
     // The first read always crosses sites: nine of ten objects are read at all.
-    let read = of(90.0, Filled::Read);
+    let read = of(90.0, CacheFill::Read);
     let most = (2.3 - (1.0 - (-2.3_f64).exp())) / 2.3;
     assert!(read.hits <= most + 0.01 && read.hits > most - 0.02, "{} {most}", read.hits);
-    let bad = Cache { days: -1.0, filled: Filled::Read, data: 2 }.follow(1);
+    let bad = Cache { days: -1.0, filled: CacheFill::Read, data: 2 }.simulate(1);
     assert!(bad.unwrap_err().contains("days"));
 }
 

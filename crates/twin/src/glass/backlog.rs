@@ -36,15 +36,15 @@ pub(crate) struct Backlog {
 
 #[derive(Clone, Copy, Debug)]
 struct NewPlatter {
-    came: Instant,
+    ejected: Instant,
     tracks_left: u32,
     in_drive: bool,
 }
 
 impl Backlog {
     /// Adds a platter that was ejected.
-    pub(crate) fn came(&mut self, number: u32, now: Instant, tracks: u32) {
-        let platter = NewPlatter { came: now, tracks_left: tracks, in_drive: false };
+    pub(crate) fn ejected(&mut self, number: u32, now: Instant, tracks: u32) {
+        let platter = NewPlatter { ejected: now, tracks_left: tracks, in_drive: false };
         self.platters.insert(number, platter);
     }
 
@@ -64,12 +64,12 @@ impl Backlog {
 
     /// Removes a platter that is verified, and returns when it was ejected.
     pub(crate) fn verified(&mut self, number: u32) -> Option<Instant> {
-        self.platters.remove(&number).map(|platter| platter.came)
+        self.platters.remove(&number).map(|platter| platter.ejected)
     }
 
     /// Returns when the oldest platter was ejected.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.platters.values().next().map(|platter| platter.came)
+        self.platters.values().next().map(|platter| platter.ejected)
     }
 
     /// Ends a window just before the next platter is ejected. Passes still in progress have read
@@ -112,7 +112,7 @@ mod tests {
         for number in 0..=windows + 3 {
             let now = hour(12 * u64::from(number));
             backlog.window_ends(now, 0);
-            backlog.came(number, now, 100);
+            backlog.ejected(number, now, 100);
             each(&mut backlog, number);
         }
         backlog.shortfall()
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(after(1, late), Some(400), "of the window that begins with nothing");
         let mut backlog = Backlog::default();
         for number in 0..4 {
-            backlog.came(number, hour(0), 100);
+            backlog.ejected(number, hour(0), 100);
         }
         backlog.window_ends(hour(1), 0);
         backlog.window_ends(hour(50), 0);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_passes_have_read_when_a_window_begins_is_none_of_its_work() {
         let mut backlog = Backlog::default();
-        backlog.came(0, hour(0), 100);
+        backlog.ejected(0, hour(0), 100);
         backlog.moved(0, true);
         backlog.window_ends(hour(1), 90);
         backlog.moved(0, false);

@@ -12,12 +12,12 @@ use crate::glass::energy;
 use crate::glass::scenario::{Battery, Scenario};
 
 /// Interval at which the levels of idle shuttles are polled.
-pub(crate) const LOOK: Duration = Duration::from_secs(600);
+pub(crate) const BATTERY_POLL_INTERVAL: Duration = Duration::from_secs(600);
 
 /// The batteries of all shuttles; empty if they need no power.
 #[derive(Debug)]
 pub(crate) struct Batteries {
-    of: Option<Battery>,
+    model: Option<Battery>,
     levels: Vec<Level>,
     pub(crate) flat: u64,
     pub(crate) percent_min: u8,
@@ -27,24 +27,24 @@ pub(crate) struct Batteries {
 struct Level {
     joules: f64,
     /// The time of the last update.
-    at: Instant,
+    updated_at: Instant,
     /// The last percentage reported.
-    told: Option<u8>,
+    reported: Option<u8>,
 }
 
 impl Batteries {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let shape = &scenario.library;
-        let of = scenario.battery;
-        let joules = of.map_or(0.0, |battery| battery.capacity_kj * 1000.0);
-        let count = of.map_or(0, |_| usize::from(shape.panels * shape.shuttles_per_panel));
-        let levels = vec![Level { joules, at: Instant::ZERO, told: None }; count];
-        Self { of, levels, flat: 0, percent_min: 100 }
+        let model = scenario.battery;
+        let joules = model.map_or(0.0, |battery| battery.capacity_kj * 1000.0);
+        let count = model.map_or(0, |_| usize::from(shape.panels * shape.shuttles_per_panel));
+        let levels = vec![Level { joules, updated_at: Instant::ZERO, reported: None }; count];
+        Self { model, levels, flat: 0, percent_min: 100 }
     }
 
     /// Returns the battery model, if there is one.
-    pub(crate) const fn of(&self) -> Option<&Battery> {
-        self.of.as_ref()
+    pub(crate) const fn model(&self) -> Option<&Battery> {
+        self.model.as_ref()
     }
 
     /// Returns all shuttles.
@@ -61,18 +61,18 @@ impl Batteries {
         now: Instant,
         operation: Option<(&Action, Instant)>,
     ) -> bool {
-        let Some(with) = self.of else { return false };
+        let Some(battery) = self.model else { return false };
         let level = &mut self.levels[shuttle.as_usize()];
-        level.joules -= with.idle_w * now.since(level.at).as_secs_f64();
-        level.at = now;
+        level.joules -= battery.idle_w * now.since(level.updated_at).as_secs_f64();
+        level.updated_at = now;
         match operation {
             Some((Action::Charge { .. }, started)) => {
-                level.joules += with.charging_w * now.since(started).as_secs_f64();
+                level.joules += battery.charging_w * now.since(started).as_secs_f64();
             }
-            Some((action, _)) => level.joules -= with.start_j * energy::of(action),
+            Some((action, _)) => level.joules -= battery.start_j * energy::of(action),
             None => {}
         }
-        level.joules = level.joules.clamp(0.0, with.capacity_kj * 1000.0);
+        level.joules = level.joules.clamp(0.0, battery.capacity_kj * 1000.0);
         let flat = level.joules <= 0.0;
         self.flat += u64::from(flat);
         self.percent_min = self.percent_min.min(self.percent(shuttle));
@@ -81,24 +81,24 @@ impl Batteries {
 
     /// Replaces a battery with a full one.
     pub(crate) fn swap(&mut self, shuttle: ShuttleIndex, now: Instant) {
-        let Some(with) = self.of else { return };
-        let joules = with.capacity_kj * 1000.0;
-        self.levels[shuttle.as_usize()] = Level { joules, at: now, told: None };
+        let Some(battery) = self.model else { return };
+        let joules = battery.capacity_kj * 1000.0;
+        self.levels[shuttle.as_usize()] = Level { joules, updated_at: now, reported: None };
     }
 
     /// Makes a repaired shuttle report its level again.
-    pub(crate) fn tell_again(&mut self, shuttle: ShuttleIndex) {
+    pub(crate) fn report_again(&mut self, shuttle: ShuttleIndex) {
         if let Some(level) = self.levels.get_mut(shuttle.as_usize()) {
-            level.told = None;
+            level.reported = None;
         }
     }
 
     /// Returns the driver's report of a level, if it has changed.
-    pub(crate) fn news(&mut self, shuttle: ShuttleIndex) -> Option<Event> {
-        self.of?;
+    pub(crate) fn level_report(&mut self, shuttle: ShuttleIndex) -> Option<Event> {
+        self.model?;
         let percent = self.percent(shuttle);
-        let told = self.levels[shuttle.as_usize()].told.replace(percent);
-        (told != Some(percent)).then_some(Event::Battery { shuttle, percent })
+        let reported = self.levels[shuttle.as_usize()].reported.replace(percent);
+        (reported != Some(percent)).then_some(Event::Battery { shuttle, percent })
     }
 
     #[expect(
@@ -107,7 +107,7 @@ impl Batteries {
         reason = "a share of 100 is between 0 and 100"
     )]
     fn percent(&self, shuttle: ShuttleIndex) -> u8 {
-        let capacity = self.of.map_or(1.0, |battery| battery.capacity_kj * 1000.0);
+        let capacity = self.model.map_or(1.0, |battery| battery.capacity_kj * 1000.0);
         (self.levels[shuttle.as_usize()].joules / capacity * 100.0) as u8
     }
 }

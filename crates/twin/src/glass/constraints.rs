@@ -91,15 +91,15 @@ impl constraints::Constraint for Constraint {
         }
     }
 
-    fn missed(self, by: f64) -> String {
+    fn missed(self, amount: f64) -> String {
         match self {
             Self::VerifyWithin => {
-                format!("a platter was unverified {:.1} h too long", by / 3600.0)
+                format!("a platter was unverified {:.1} h too long", amount / 3600.0)
             }
             Self::VerifyAsMuch => {
-                format!("{:.1} TB less verified than ingested", by / 1e12)
+                format!("{:.1} TB less verified than ingested", amount / 1e12)
             }
-            Self::AnswerAll => format!("{by:.0} reads not answered"),
+            Self::AnswerAll => format!("{amount:.0} reads not answered"),
         }
     }
 
@@ -132,9 +132,9 @@ mod tests {
 
     fn check(of: Constraints, runs: &[RunResult], expect: Expect) {
         let summary = of.summary(runs);
-        let held = |run: &&RunResult| of.findings(run).iter().all(super::Finding::is_held);
+        let held = |run: &&RunResult| of.findings(run).iter().all(super::Finding::is_met);
         assert_eq!(summary.held, runs.iter().filter(held).count());
-        assert_eq!(summary.is_held(), summary.missed().is_none());
+        assert_eq!(summary.is_met(), summary.missed().is_none());
         expect.assert_eq(&summary.line());
     }
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use fulgurite_restore::{Event, Place, RestoreId, Retrieval};
 use fulgurite_units::{Duration, Instant, PlatterId, UnixTime};
 
-use super::busy::Busy;
-use super::restoring::{Part, Places, Restoring};
+use super::restore_driver::{Part, Places, RestoreDriver};
 use super::supply::{Supply, number_of, stored_id};
+use super::utilization::ReadUtilization;
 use crate::engine::histogram::Histogram;
 use crate::glass::result::RestoreResult;
 use crate::glass::scenario::Scenario;
@@ -16,8 +16,8 @@ use crate::glass::scenario::Scenario;
 /// Restores in progress, and statistics of finished ones.
 #[derive(Debug)]
 pub(crate) struct Customers {
-    pub(crate) restoring: Restoring,
-    pub(crate) busy: Busy,
+    pub(crate) restore_driver: RestoreDriver,
+    pub(crate) busy: ReadUtilization,
     /// The file and the retrieval class of each restore.
     files: BTreeMap<RestoreId, (u32, Retrieval)>,
     took: BTreeMap<Retrieval, Histogram>,
@@ -32,12 +32,12 @@ pub(crate) struct Customers {
 impl Customers {
     pub(crate) fn new(scenario: &Scenario, drives: usize) -> Option<Self> {
         let restores = scenario.restores.as_ref()?;
-        let mut restoring = Restoring::new(drives, 0);
-        restoring.tell(Event::Room { bytes: restores.room });
+        let mut restore_driver = RestoreDriver::new(drives, 0);
+        restore_driver.pass_event(Event::Room { bytes: restores.room });
         let repairs = scenario.faults.iter().map(|fault| fault.repaired_at.unwrap_or(fault.at));
         Some(Self {
-            restoring,
-            busy: Busy::new(&scenario.library),
+            restore_driver,
+            busy: ReadUtilization::new(&scenario.library),
             files: BTreeMap::new(),
             took: BTreeMap::new(),
             visits: 0,
@@ -52,7 +52,7 @@ impl Customers {
         let restore = RestoreId::new(self.next);
         self.next += 1;
         self.files.insert(restore, (file, retrieval));
-        self.restoring.ask(restore, retrieval, unix(now), parts);
+        self.restore_driver.ask(restore, retrieval, unix(now), parts);
     }
 
     /// Ends a restore and returns its file. Counts its duration if `took` gives one.
@@ -70,22 +70,22 @@ impl Customers {
 
     /// Gives up a restore that failed too often and returns its file; `None` while a future repair
     /// may still help.
-    pub(crate) fn gave_up(&mut self, restore: RestoreId, now: Instant) -> Option<u32> {
+    pub(crate) fn give_up(&mut self, restore: RestoreId, now: Instant) -> Option<u32> {
         if now <= self.last_repair {
             return None;
         }
-        self.restoring.forget(restore);
+        self.restore_driver.forget(restore);
         self.files.remove(&restore).map(|(file, _)| file)
     }
 
     pub(crate) fn result(&self) -> RestoreResult {
-        let of =
+        let quantiles =
             |retrieval| self.took.get(&retrieval).map(Histogram::quantiles).unwrap_or_default();
         let busy = self.busy.shares();
         RestoreResult {
-            expedited: of(Retrieval::Expedited),
-            standard: of(Retrieval::Standard),
-            bulk: of(Retrieval::Bulk),
+            expedited: quantiles(Retrieval::Expedited),
+            standard: quantiles(Retrieval::Standard),
+            bulk: quantiles(Retrieval::Bulk),
             visits: self.visits,
             busy: busy.drives,
             shuttles_busy: busy.shuttles,
@@ -94,17 +94,17 @@ impl Customers {
 }
 
 impl Places for Supply {
-    fn is_there(&self, place: Place) -> bool {
+    fn is_available(&self, place: Place) -> bool {
         !self.is_unavailable(platter_of(place))
     }
 
-    fn is_whole(&self, _: Place) -> bool {
+    fn is_usable(&self, _: Place) -> bool {
         true
     }
 
-    fn others(&mut self, place: Place) -> (Vec<Place>, usize) {
-        let (others, needed) = self.all_stand_ins(platter_of(place));
-        (others.into_iter().map(place_of).collect(), needed)
+    fn recovery_sources(&mut self, place: Place) -> (Vec<Place>, usize) {
+        let (recovery_sources, needed) = self.all_recovery_sources(platter_of(place));
+        (recovery_sources.into_iter().map(place_of).collect(), needed)
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Shard {
     /// How many more times it may be retried on another platter.
     pub(crate) retries: u8,
     /// Whether it is already part of a recovery.
-    pub(crate) recovers: bool,
+    pub(crate) is_recovery: bool,
 }
 
 /// All files and shards in progress, by number.
@@ -40,18 +40,18 @@ pub(crate) struct Files {
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
     values: Vec<Option<T>>,
-    unused: Vec<u32>,
+    free_slots: Vec<u32>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { values: Vec::new(), unused: Vec::new() }
+        Self { values: Vec::new(), free_slots: Vec::new() }
     }
 }
 
 impl<T: Copy> Slab<T> {
     pub(crate) fn insert(&mut self, value: T) -> u32 {
-        if let Some(number) = self.unused.pop() {
+        if let Some(number) = self.free_slots.pop() {
             self.values[number as usize] = Some(value);
             return number;
         }
@@ -60,7 +60,7 @@ impl<T: Copy> Slab<T> {
     }
 
     pub(crate) fn remove(&mut self, number: u32) -> T {
-        self.unused.push(number);
+        self.free_slots.push(number);
         let value = self.values[number as usize].take();
         value.unwrap_or_else(|| unreachable!("number {number} is in use"))
     }
@@ -71,7 +71,7 @@ impl<T: Copy> Slab<T> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.values.len() - self.unused.len()
+        self.values.len() - self.free_slots.len()
     }
 }
 

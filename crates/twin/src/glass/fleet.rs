@@ -30,7 +30,7 @@ use crate::glass::result::{DriveTime, RunResult};
 use crate::runner::{Runner, collect};
 use crate::{Error, Scenario, TraceRead};
 use library::LibraryRun;
-use split::{Joint, Share, Splitter};
+use split::{MultipartRead, Share, Splitter};
 pub use stop::Stop;
 
 /// Maximum number of libraries of a fleet.
@@ -151,8 +151,8 @@ impl Fleet {
         runner: &dyn Runner,
     ) -> Result<FleetResult, Error> {
         self.validate()?;
-        let mut sum = Sum::default();
-        let mut joints: Vec<Joint> = Vec::new();
+        let mut sum = FleetTotals::default();
+        let mut multipart_reads: Vec<MultipartRead> = Vec::new();
         let per_pass = self.libraries_per_pass(expected);
         let libraries = self.libraries as usize;
         for first in (0..libraries).step_by(per_pass) {
@@ -166,7 +166,7 @@ impl Fleet {
             }
             let late_max = Histogram::above_tail(measured);
             if first == 0 {
-                joints = std::mem::take(&mut splitter.joints);
+                multipart_reads = std::mem::take(&mut splitter.multipart_reads);
                 (sum.result.parts, sum.result.recovered) = (splitter.parts, splitter.recovered);
                 sum.measured = measured;
             }
@@ -176,10 +176,10 @@ impl Fleet {
                 library::run(&self.each, &shares[index], seed, number, stop, late_max)
             });
             for run in runs {
-                sum.add(run?, &mut joints);
+                sum.add(run?, &mut multipart_reads);
             }
         }
-        Ok(sum.finish(self, seed, &joints))
+        Ok(sum.finish(self, seed, &multipart_reads))
     }
 
     /// Returns how many libraries can have their parts in memory at once.
@@ -200,7 +200,7 @@ impl Fleet {
 
 /// Sums over the libraries.
 #[derive(Debug, Default)]
-struct Sum {
+struct FleetTotals {
     /// Measured reads of the workload, whether they arrived or not.
     measured: u64,
     completion: Histogram,
@@ -209,56 +209,63 @@ struct Sum {
     result: FleetResult,
 }
 
-impl Sum {
-    fn add(&mut self, run: LibraryRun, joints: &mut [Joint]) {
+impl FleetTotals {
+    fn add(&mut self, run: LibraryRun, multipart_reads: &mut [MultipartRead]) {
         self.completion.merge(&run.completion);
-        let LibraryRun { result: of, reads, bytes, failed, ends, stopped_at, .. } = run;
-        for (joint, end) in ends {
-            let joint = &mut joints[joint as usize];
+        let LibraryRun { result: library_result, reads, bytes, failed, ends, stopped_at, .. } = run;
+        for (multipart_read, end) in ends {
+            let multipart_read = &mut multipart_reads[multipart_read as usize];
             match end {
-                Some(end) => joint.latest = joint.latest.max(end),
-                None => joint.failed = true,
+                Some(end) => multipart_read.latest = multipart_read.latest.max(end),
+                None => multipart_read.failed = true,
             }
         }
-        self.drive_time.read += of.drive_time.read;
-        self.drive_time.verify += of.drive_time.verify;
-        self.drive_time.switch += of.drive_time.switch;
-        self.drive_time.idle += of.drive_time.idle;
+        self.drive_time.read += library_result.drive_time.read;
+        self.drive_time.verify += library_result.drive_time.verify;
+        self.drive_time.switch += library_result.drive_time.switch;
+        self.drive_time.idle += library_result.drive_time.idle;
         let sum = &mut self.result;
         sum.reads += reads;
         sum.bytes += bytes;
         sum.failed += failed;
         let stopped = stopped_at.map(|at| at.since(Instant::ZERO).as_secs_f64());
         sum.stopped = sum.stopped.into_iter().chain(stopped).reduce(f64::min);
-        self.hash.write_u64(of.hash);
-        self.count(&of);
+        self.hash.write_u64(library_result.hash);
+        self.count(&library_result);
     }
 
-    fn count(&mut self, of: &RunResult) {
+    fn count(&mut self, library_result: &RunResult) {
         let sum = &mut self.result;
-        sum.library_tails.push(of.completion.p999);
-        sum.fetches += of.fetches;
-        sum.platter_operations += of.platter_operations;
-        sum.starts += of.starts;
-        sum.meters += of.meters;
-        sum.crabs += of.crabs;
-        sum.verified_bytes += of.verified_bytes;
-        sum.queue_max = sum.queue_max.max(of.queue_max);
-        sum.makespan = sum.makespan.max(of.makespan);
-        sum.events += of.events;
+        sum.library_tails.push(library_result.completion.p999);
+        sum.fetches += library_result.fetches;
+        sum.platter_operations += library_result.platter_operations;
+        sum.starts += library_result.starts;
+        sum.meters += library_result.meters;
+        sum.crabs += library_result.crabs;
+        sum.verified_bytes += library_result.verified_bytes;
+        sum.queue_max = sum.queue_max.max(library_result.queue_max);
+        sum.makespan = sum.makespan.max(library_result.makespan);
+        sum.events += library_result.events;
     }
 
     /// Computes the result. Reads of several parts end with the last of them.
-    fn finish(mut self, fleet: &Fleet, seed: u64, joints: &[Joint]) -> FleetResult {
+    fn finish(
+        mut self,
+        fleet: &Fleet,
+        seed: u64,
+        multipart_reads: &[MultipartRead],
+    ) -> FleetResult {
         let each = &fleet.each;
-        for joint in joints.iter().filter(|joint| each.is_measured(joint.arrived)) {
-            if joint.failed {
+        for multipart_read in
+            multipart_reads.iter().filter(|multipart_read| each.is_measured(multipart_read.arrived))
+        {
+            if multipart_read.failed {
                 self.result.failed += 1;
                 continue;
             }
             self.result.reads += 1;
-            self.result.bytes += joint.size.get();
-            self.completion.add(joint.latest.since(joint.arrived));
+            self.result.bytes += multipart_read.size.get();
+            self.completion.add(multipart_read.latest.since(multipart_read.arrived));
         }
         if self.result.stopped.is_some() {
             let to_come = self.measured.saturating_sub(self.result.reads + self.result.failed);

@@ -6,7 +6,7 @@ use fulgurite_library::Library;
 use fulgurite_library::log::{End, LogError, LogWriter};
 use fulgurite_units::Instant;
 
-use super::{Glass, Seen};
+use super::{Glass, Observation};
 use crate::engine::Observer;
 
 /// Writes the events and the outputs of a run's library.
@@ -36,7 +36,7 @@ impl<W: Write> LibraryLog<W> {
         }
     }
 
-    fn note(&mut self, written: Result<(), LogError>) {
+    fn record(&mut self, written: Result<(), LogError>) {
         if let Err(error) = written {
             self.failed.get_or_insert(error);
         }
@@ -44,17 +44,17 @@ impl<W: Write> LibraryLog<W> {
 }
 
 impl<W: Write> Observer<Glass> for LibraryLog<W> {
-    fn see(&mut self, now: Instant, seen: Seen<'_>) {
-        match seen {
-            Seen::Event(event) => {
+    fn observe(&mut self, now: Instant, observation: Observation<'_>) {
+        match observation {
+            Observation::Event(event) => {
                 let written = self.log.event(now, event);
-                self.note(written);
+                self.record(written);
             }
-            Seen::Output(output) => {
+            Observation::Output(output) => {
                 let written = self.log.output(output);
-                self.note(written);
+                self.record(written);
             }
-            Seen::Stepped(_) | Seen::Told(_) | Seen::Decided(_) => {}
+            Observation::Stepped(_) | Observation::Told(_) | Observation::Decided(_) => {}
         }
     }
 }

@@ -10,20 +10,20 @@ use fulgurite_library::{
 };
 use fulgurite_units::{Duration, Instant, RandomStream, Seed};
 
-use super::run::Next;
-use crate::engine::Agenda;
+use super::run::PendingEvent;
+use crate::engine::EventQueue;
 use crate::glass::scenario::Scenario;
 
 /// All shuttles and drives.
 #[derive(Debug)]
 pub(crate) struct Machines {
     mechanics: Mechanics,
-    shuttles: Vec<Machinery>,
-    drives: Vec<Machinery>,
+    shuttles: Vec<MachineState>,
+    drives: Vec<MachineState>,
 }
 
 #[derive(Debug)]
-struct Machinery {
+struct MachineState {
     random: RandomStream,
     work: Option<Work>,
     /// The earliest alarm of a drive in the event queue.
@@ -82,14 +82,14 @@ impl Machines {
         let devices = |kind: &str, count: usize| {
             let device = |index| {
                 let seed = seed.child(format!("{kind} {index}").as_bytes());
-                Machinery { random: seed.stream(), work: None, alarm: None, broken: false }
+                MachineState { random: seed.stream(), work: None, alarm: None, broken: false }
             };
             (0..count).map(device).collect()
         };
         Self { mechanics, shuttles: devices("shuttle", shuttles), drives: devices("drive", drives) }
     }
 
-    fn machinery(&mut self, device: Device) -> &mut Machinery {
+    fn machine_state(&mut self, device: Device) -> &mut MachineState {
         match device {
             Device::Shuttle(index) => &mut self.shuttles[usize::from(index)],
             Device::Drive(index) => &mut self.drives[usize::from(index)],
@@ -97,7 +97,12 @@ impl Machines {
     }
 
     /// Begins a command.
-    pub(crate) fn start(&mut self, now: Instant, command: &Command, agenda: &mut Agenda<Next>) {
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        command: &Command,
+        event_queue: &mut EventQueue<PendingEvent>,
+    ) {
         let name = device_of(&command.action);
         let device = match name {
             Device::Shuttle(index) => &mut self.shuttles[usize::from(index)],
@@ -108,18 +113,18 @@ impl Machines {
         if let Action::VerifyPass { drive, .. } = command.action {
             if device.alarm.is_none_or(|alarm| ends < alarm) {
                 device.alarm = Some(ends);
-                agenda.push(ends, Next::Alarm(drive));
+                event_queue.push(ends, PendingEvent::Alarm(drive));
             }
             return;
         }
         if let Action::Move { reports: true, .. } = command.action {
-            self.report(now, command, agenda);
+            self.report(now, command, event_queue);
         }
-        agenda.push(ends, Next::Done(command.id, name));
+        event_queue.push(ends, PendingEvent::Done(command.id, name));
     }
 
     /// Schedules the position reports of a moving shuttle.
-    fn report(&self, now: Instant, command: &Command, agenda: &mut Agenda<Next>) {
+    fn report(&self, now: Instant, command: &Command, event_queue: &mut EventQueue<PendingEvent>) {
         let Action::Move { from, to, .. } = command.action else { return };
         let meters = from.meters_to(to);
         for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {
@@ -127,18 +132,21 @@ impl Machines {
             let at = if from < to { from.get() + part } else { from.get() - part };
             let at = RailPosition::new(at);
             let Some(after) = self.mechanics.passes(meters, from.meters_to(at)) else { return };
-            agenda.push(now + after, Next::Passed(command.id, device_of(&command.action), at));
+            event_queue.push(
+                now + after,
+                PendingEvent::Passed(command.id, device_of(&command.action), at),
+            );
         }
     }
 
     /// Returns whether a command is still in progress.
     pub(crate) fn is_under_way(&mut self, command: CommandId, device: Device) -> bool {
-        self.machinery(device).work.is_some_and(|work| work.command.id == command)
+        self.machine_state(device).work.is_some_and(|work| work.command.id == command)
     }
 
     /// Ends a command; `None` if its machine broke in the meantime.
     pub(crate) fn done(&mut self, command: CommandId, device: Device) -> Option<Work> {
-        let device = self.machinery(device);
+        let device = self.machine_state(device);
         let due = device.work.is_some_and(|work| work.command.id == command);
         if due { device.work.take() } else { None }
     }
@@ -148,7 +156,7 @@ impl Machines {
         &mut self,
         now: Instant,
         drive: fulgurite_units::DriveIndex,
-        agenda: &mut Agenda<Next>,
+        event_queue: &mut EventQueue<PendingEvent>,
     ) -> Option<Work> {
         let device = &mut self.drives[drive.as_usize()];
         if device.alarm != Some(now) {
@@ -162,14 +170,19 @@ impl Machines {
             return Some(work);
         }
         device.alarm = Some(work.ends);
-        agenda.push(work.ends, Next::Alarm(drive));
+        event_queue.push(work.ends, PendingEvent::Alarm(drive));
         None
     }
 
     /// Makes a pass end with its current track.
-    pub(crate) fn halt(&mut self, now: Instant, command: CommandId, agenda: &mut Agenda<Next>) {
+    pub(crate) fn halt(
+        &mut self,
+        now: Instant,
+        command: CommandId,
+        event_queue: &mut EventQueue<PendingEvent>,
+    ) {
         let passes =
-            |device: &&mut Machinery| device.work.is_some_and(|work| work.command.id == command);
+            |device: &&mut MachineState| device.work.is_some_and(|work| work.command.id == command);
         let Some(device) = self.drives.iter_mut().find(passes) else { return };
         let Some(work) = device.work.as_mut() else { return };
         let Action::VerifyPass { tracks, .. } = work.command.action else { return };
@@ -177,7 +190,7 @@ impl Machines {
         let passed = now.since(work.started).as_nanos().div_ceil(track);
         let ends = work.started + Duration::from_nanos(passed * track);
         work.ends = work.ends.min(ends.max(now));
-        agenda.push(work.ends, Next::Done(command, device_of(&work.command.action)));
+        event_queue.push(work.ends, PendingEvent::Done(command, device_of(&work.command.action)));
     }
 
     /// Returns the event for the controller at the end of a command.
@@ -228,7 +241,7 @@ impl Machines {
         self.named(machine).is_some_and(|device| device.broken)
     }
 
-    fn named(&mut self, machine: Machine) -> Option<&mut Machinery> {
+    fn named(&mut self, machine: Machine) -> Option<&mut MachineState> {
         match machine {
             Machine::Shuttle(shuttle) => self.shuttles.get_mut(shuttle.as_usize()),
             Machine::Drive(drive) => self.drives.get_mut(drive.as_usize()),

@@ -2,10 +2,10 @@
 
 use crate::glass::energy::{CRAB_ENERGY, METER_ENERGY, START_ENERGY};
 use crate::glass::result::RunResult;
-use crate::measured::{Dimension, Made, Measured};
+use crate::metrics::{DerivedMetric, Dimension, Measured};
 
 /// Derived metrics.
-const MADE: [Made<RunResult>; 8] = [
+const DERIVED_METRICS: [DerivedMetric<RunResult>; 8] = [
     ("utilization", |run| run.drive_time.read + run.drive_time.verify),
     ("energy_per_operation", energy_per_operation),
     ("starts_per_operation", |run| per(count(run.starts), run.platter_operations)),
@@ -17,7 +17,7 @@ const MADE: [Made<RunResult>; 8] = [
 ];
 
 impl Measured for RunResult {
-    const MADE: &'static [Made<Self>] = &MADE;
+    const DERIVED_METRICS: &'static [DerivedMetric<Self>] = &DERIVED_METRICS;
 
     fn seed(&self) -> u64 {
         self.seed
@@ -52,8 +52,8 @@ fn energy(run: &RunResult) -> f64 {
     START_ENERGY * count(run.starts) + METER_ENERGY * run.meters + CRAB_ENERGY * count(run.crabs)
 }
 
-fn per(amount: f64, of: u64) -> f64 {
-    amount / count(of)
+fn per(amount: f64, divisor: u64) -> f64 {
+    amount / count(divisor)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of a run is far below 2^53")]

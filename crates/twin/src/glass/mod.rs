@@ -11,32 +11,32 @@
 //! Each machine has its own random stream. Give-way between shuttles is not modeled here: it
 //! results from the controller's commands.
 
-mod accounts;
 mod arrivals;
 mod backlog;
 mod batteries;
-mod busy;
+mod companions;
 pub mod constraints;
-pub mod course;
 mod customers;
 pub(crate) mod energy;
 mod files;
 pub mod fleet;
 mod log;
+pub mod log_comparison;
 mod machines;
 mod metrics;
 pub mod plan;
+mod presentation;
 pub mod probe;
-mod published;
-mod reported;
-mod restoring;
+mod restore_driver;
 pub mod result;
 mod run;
 pub mod scenario;
-pub mod served;
 mod sets;
+mod stats;
 mod supply;
 pub mod tape;
+pub mod timeline;
+mod utilization;
 
 pub use arrivals::Arrival;
 pub(crate) use files::shard_sizes;
@@ -44,7 +44,7 @@ pub use log::LibraryLog;
 pub use machines::Device;
 pub(crate) use machines::{Machines, Work};
 pub(crate) use run::unavailable_platters;
-pub use run::{Glass, Next, Seen, run, run_observed};
+pub use run::{Glass, Observation, PendingEvent, run, run_observed};
 pub(crate) use supply::is_new;
 
 #[cfg(test)]

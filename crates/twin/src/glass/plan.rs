@@ -21,7 +21,7 @@
 mod candidate;
 mod costs;
 mod groups;
-mod known;
+mod knowledge;
 mod request;
 mod search;
 mod trial;
@@ -75,20 +75,20 @@ pub struct Plan {
 /// # Errors
 /// When a parameter is out of range, or a run fails.
 pub fn plan(request: &PlanRequest, runner: &dyn Runner) -> Result<Plan, Error> {
-    plan_watched(request, runner, &mut |_| ())
+    plan_with_progress(request, runner, &mut |_| ())
 }
 
 /// Searches like [`plan`], and reports each trial as soon as it is finished.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn plan_watched(
+pub fn plan_with_progress(
     request: &PlanRequest,
     runner: &dyn Runner,
-    tell: &mut dyn FnMut(&Trial),
+    on_trial: &mut dyn FnMut(&Trial),
 ) -> Result<Plan, Error> {
     request.validate()?;
-    Search::new(request, runner, tell)?.run()
+    Search::new(request, runner, on_trial)?.run()
 }
 
 /// Draws all trials as SVG: cost against the tail, with the objective as a line. The tail of a

@@ -223,7 +223,7 @@ impl experiment::Probe for Probe {
                 let scenario =
                     Scenario { unavailable: *share, ..bases.scenario::<Scenario>(base)? };
                 let count = unavailable_platters(&scenario, seed);
-                count.map(to_float).map_err(|error| error.to_string())
+                count.map(to_f64).map_err(|error| error.to_string())
             }
             Self::WrittenOverRead { quantity } => reads::written_over_read(*quantity, seed),
             Self::HourlyTail { deviation } => reads::hourly_tail(*deviation, seed),
@@ -277,7 +277,7 @@ impl Statistic {
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else {
             return f64::NAN;
         };
-        let count = to_float(numbers.len());
+        let count = to_f64(numbers.len());
         match self {
             Self::Mean => numbers.iter().sum::<f64>() / count,
             Self::Min => first,
@@ -288,14 +288,14 @@ impl Statistic {
                 numbers[to_index(share * count).min(at)]
             }
             Self::ShareBelow(limit) => {
-                to_float(numbers.partition_point(|&number| number <= limit)) / count
+                to_f64(numbers.partition_point(|&number| number <= limit)) / count
             }
         }
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 samples")]
-pub(super) const fn to_float(count: usize) -> f64 {
+pub(super) const fn to_f64(count: usize) -> f64 {
     count as f64
 }
 

@@ -10,18 +10,18 @@ use fulgurite_units::{
     ShuttleIndex,
 };
 
-use super::accounts::Accounts;
 use super::arrivals::{Arrival, Arrivals};
-use super::batteries::{Batteries, LOOK};
+use super::batteries::{BATTERY_POLL_INTERVAL, Batteries};
 use super::customers::{Customers, instant, place_of, platter_of};
 use super::files::{
     File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, span_of, tracks_of,
 };
 use super::machines::{Device, Machines, Work};
-use super::restoring::{Part, Told, Wanted};
+use super::restore_driver::{Part, RestoreOutput, Told};
+use super::stats::Stats;
 use super::supply::{Supply, is_new, number_of, stored_id};
 use crate::Error;
-use crate::engine::{self, Agenda, Ended, Observer, Stage, System};
+use crate::engine::{self, Context, Ended, EventQueue, Observer, System};
 use crate::glass::result::RunResult;
 use crate::glass::scenario::{Scenario, Writes};
 use crate::workload::PlacementSampler;
@@ -33,7 +33,7 @@ const RECOVERY_RETRIES: u8 = 16;
 
 /// What can be observed of a glass library.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
+pub enum Observation<'a> {
     /// An event for the controller.
     Event(&'a Event),
     /// An output of the controller.
@@ -77,7 +77,7 @@ pub(crate) fn unavailable_platters(scenario: &Scenario, seed: u64) -> Result<usi
 
 /// A pending event.
 #[derive(Clone, Copy, Debug)]
-pub enum Next {
+pub enum PendingEvent {
     /// A machine completes a command.
     Done(CommandId, Device),
     /// A drive checks whether its pass is over.
@@ -91,18 +91,18 @@ pub enum Next {
     /// A flat battery is replaced.
     Swap(ShuttleIndex),
     /// All battery levels are polled.
-    Look,
+    PollBatteries,
     /// A new platter is ejected, on this panel.
     Write(PanelIndex),
     /// The controller's timer fires.
     Timer,
     /// The restore controller's timer fires.
-    Rested,
+    RestoreTimer,
 }
 
 /// Precedes events of the restore controller in the hash of a run; no library event has this
 /// discriminant.
-const OF_RESTORES: u64 = u64::MAX;
+const RESTORE_EVENT_TAG: u64 = u64::MAX;
 
 /// A glass library with simulated machines.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ pub struct Glass {
     files: Files,
     placement: PlacementSampler,
     offsets: RandomStream,
-    accounts: Accounts,
+    stats: Stats,
     batteries: Batteries,
     /// Present if reads are restores.
     customers: Option<Box<Customers>>,
@@ -125,17 +125,21 @@ pub struct Glass {
 }
 
 /// The stage of a library's run.
-type On<'o, O> = Stage<'o, Glass, O>;
+type GlassContext<'o, O> = Context<'o, Glass, O>;
 
 impl System for Glass {
     const NAME: &'static str = "glass";
     type Scenario = Scenario;
     type Arrival = Arrival;
-    type Next = Next;
-    type Seen<'a> = Seen<'a>;
+    type PendingEvent = PendingEvent;
+    type Observation<'a> = Observation<'a>;
     type Result = RunResult;
 
-    fn new(scenario: &Scenario, seed: &Seed, agenda: &mut Agenda<Next>) -> Result<Self, Error> {
+    fn new(
+        scenario: &Scenario,
+        seed: &Seed,
+        event_queue: &mut EventQueue<PendingEvent>,
+    ) -> Result<Self, Error> {
         scenario.validate()?;
         let library = Library::with_policy(&scenario.library, scenario.policy.clone())?;
         let shape = &scenario.library;
@@ -144,19 +148,19 @@ impl System for Glass {
         let placement =
             PlacementSampler::new(placement, scenario.platters, seed.child(b"placement"))?;
         for fault in &scenario.faults {
-            agenda.push(Instant::ZERO + fault.at, Next::Break(fault.machine));
+            event_queue.push(Instant::ZERO + fault.at, PendingEvent::Break(fault.machine));
             if let Some(repaired) = fault.repaired_at {
-                agenda.push(Instant::ZERO + repaired, Next::Repair(fault.machine));
+                event_queue.push(Instant::ZERO + repaired, PendingEvent::Repair(fault.machine));
             }
         }
-        begin_writes(scenario, agenda);
+        begin_writes(scenario, event_queue);
         if scenario.battery.is_some() {
-            agenda.push(Instant::ZERO, Next::Look);
+            event_queue.push(Instant::ZERO, PendingEvent::PollBatteries);
         }
         Ok(Self {
             machines: Machines::new(scenario, drives, &seed.child(b"machines")),
             supply: Supply::new(scenario, &seed.child(b"supply"))?,
-            accounts: Accounts::new(scenario),
+            stats: Stats::new(scenario),
             batteries: Batteries::new(scenario),
             customers: Customers::new(scenario, drives).map(Box::new),
             files: Files::default(),
@@ -175,17 +179,21 @@ impl System for Glass {
         Arrivals::new(scenario, seed)
     }
 
-    fn arrives_at(arrival: &Arrival) -> Instant {
+    fn arrival_time(arrival: &Arrival) -> Instant {
         arrival.read.at
     }
 
     /// Reads a file: sends a request for each shard of it.
-    fn arrive<O: Observer<Self>>(&mut self, arrival: &Arrival, stage: &mut On<'_, O>) {
+    fn handle_arrival<O: Observer<Self>>(
+        &mut self,
+        arrival: &Arrival,
+        ctx: &mut GlassContext<'_, O>,
+    ) {
         if self.customers.is_some() {
-            return self.arrive_at_archive(arrival, stage);
+            return self.request_restore(arrival, ctx);
         }
         let read = &arrival.read;
-        let measured = self.accounts.is_measured(read.at);
+        let measured = self.stats.is_measured(read.at);
         let shard_size = self.scenario.shard_size;
         let sizes = shard_sizes(read.size, shard_size);
         let (arrived, size) = (read.at, read.size);
@@ -195,70 +203,74 @@ impl System for Glass {
         for size in sizes {
             let platter = self.placement.draw();
             if self.supply.is_unavailable(platter) {
-                self.recover(file, platter, size, stage);
+                self.recover(file, platter, size, ctx);
             } else {
                 let tracks = tracks_of(&self.scenario, size, &mut self.offsets);
-                self.request(file, platter, tracks, false, stage);
+                self.request(file, platter, tracks, false, ctx);
             }
         }
-        self.accounts.queue_max = self.accounts.queue_max.max(self.files.shards.len());
-        self.shard_ended(file, true, stage.now());
+        self.stats.queue_max = self.stats.queue_max.max(self.files.shards.len());
+        self.shard_ended(file, true, ctx.now());
     }
 
-    fn happen<O: Observer<Self>>(&mut self, next: Next, stage: &mut On<'_, O>) {
-        let at = stage.now();
+    fn handle_event<O: Observer<Self>>(
+        &mut self,
+        next: PendingEvent,
+        ctx: &mut GlassContext<'_, O>,
+    ) {
+        let at = ctx.now();
         match next {
-            Next::Done(command, device) => {
+            PendingEvent::Done(command, device) => {
                 if let Some(work) = self.machines.done(command, device) {
-                    self.ended(&work, stage);
+                    self.ended(&work, ctx);
                 }
             }
-            Next::Alarm(drive) => {
-                if let Some(work) = self.machines.alarm(at, drive, stage.agenda()) {
-                    self.ended(&work, stage);
+            PendingEvent::Alarm(drive) => {
+                if let Some(work) = self.machines.alarm(at, drive, ctx.event_queue()) {
+                    self.ended(&work, ctx);
                 }
             }
-            Next::Passed(command, device, at) => {
+            PendingEvent::Passed(command, device, at) => {
                 if self.machines.is_under_way(command, device) {
-                    self.step(Event::Passed { command, at }, stage);
+                    self.step(Event::Passed { command, at }, ctx);
                 }
             }
-            Next::Break(machine) => {
+            PendingEvent::Break(machine) => {
                 self.machines.break_down(machine);
-                self.step(Event::Broke { machine }, stage);
+                self.step(Event::Broke { machine }, ctx);
             }
-            Next::Repair(machine) => {
+            PendingEvent::Repair(machine) => {
                 self.machines.repair(machine);
-                self.step(Event::Repaired { machine }, stage);
+                self.step(Event::Repaired { machine }, ctx);
                 if let Machine::Shuttle(shuttle) = machine {
-                    self.batteries.tell_again(shuttle);
-                    self.report(shuttle, stage);
+                    self.batteries.report_again(shuttle);
+                    self.report(shuttle, ctx);
                 }
             }
-            Next::Swap(shuttle) => {
+            PendingEvent::Swap(shuttle) => {
                 self.batteries.swap(shuttle, at);
-                self.happen(Next::Repair(Machine::Shuttle(shuttle)), stage);
+                self.handle_event(PendingEvent::Repair(Machine::Shuttle(shuttle)), ctx);
             }
-            Next::Look => {
+            PendingEvent::PollBatteries => {
                 for shuttle in self.batteries.shuttles() {
-                    self.look(shuttle, None, stage);
+                    self.poll_battery(shuttle, None, ctx);
                 }
-                stage.put(at + LOOK, Next::Look);
+                ctx.put(at + BATTERY_POLL_INTERVAL, PendingEvent::PollBatteries);
             }
-            Next::Write(panel) => self.write(panel, stage),
-            Next::Timer => {
+            PendingEvent::Write(panel) => self.write(panel, ctx),
+            PendingEvent::Timer => {
                 if self.timer == Some(at) {
                     self.timer = None;
-                    self.step(Event::Timer, stage);
+                    self.step(Event::Timer, ctx);
                 }
             }
-            Next::Rested => {
+            PendingEvent::RestoreTimer => {
                 if let Some(customers) = &mut self.customers
                     && customers.timer == Some(at)
                 {
                     customers.timer = None;
-                    customers.restoring.tell(restore::Event::Timer);
-                    self.settle(stage);
+                    customers.restore_driver.pass_event(restore::Event::Timer);
+                    self.settle(ctx);
                 }
             }
         }
@@ -270,13 +282,13 @@ impl System for Glass {
 
     fn result(mut self, ended: Ended) -> RunResult {
         if let Some(since) = self.supply.backlog.oldest() {
-            self.note_unverified(since, ended.at);
+            self.record_unverified(since, ended.at);
         }
         let shortfall = self.supply.backlog.shortfall();
         let track_size = self.scenario.track_size.get();
-        let Self { scenario, library, batteries, drives, accounts, customers, .. } = self;
+        let Self { scenario, library, batteries, drives, stats, customers, .. } = self;
         let counters = *library.counters();
-        let result = accounts.result(&scenario, &counters, &batteries, drives, ended);
+        let result = stats.result(&scenario, &counters, &batteries, drives, ended);
         RunResult {
             verify_shortfall_bytes: shortfall.map(|tracks| tracks.saturating_mul(track_size)),
             restores: customers.map(|customers| customers.result()),
@@ -287,10 +299,14 @@ impl System for Glass {
 
 impl Glass {
     /// Requests a file as a restore; the restore controller decides when its pieces are read.
-    fn arrive_at_archive<O: Observer<Self>>(&mut self, arrival: &Arrival, stage: &mut On<'_, O>) {
+    fn request_restore<O: Observer<Self>>(
+        &mut self,
+        arrival: &Arrival,
+        ctx: &mut GlassContext<'_, O>,
+    ) {
         let Arrival { read, retrieval } = *arrival;
         let Some(customers) = &mut self.customers else { return };
-        let measured = self.accounts.is_measured(read.at);
+        let measured = self.stats.is_measured(read.at);
         let file = File { arrived: read.at, size: read.size, left: 1, measured, failed: false };
         let file = self.files.files.insert(file);
         let parts = shard_sizes(read.size, self.scenario.shard_size).map(|bytes| {
@@ -302,32 +318,32 @@ impl Glass {
             }
         });
         customers.ask(file, retrieval, read.at, parts.collect());
-        let open = customers.restoring.pieces_open();
-        self.accounts.queue_max = self.accounts.queue_max.max(open);
-        self.settle(stage);
+        let open = customers.restore_driver.pieces_open();
+        self.stats.queue_max = self.stats.queue_max.max(open);
+        self.settle(ctx);
     }
 
     /// Returns the next read that restores need from the library.
-    fn next_read<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) -> Option<Event> {
+    fn next_read<O: Observer<Self>>(&mut self, ctx: &mut GlassContext<'_, O>) -> Option<Event> {
         loop {
             let Self { customers, supply, .. } = self;
             let customers = customers.as_mut()?;
-            let now = stage.now();
-            let wanted = customers.restoring.next(now, supply, |told| match told {
+            let now = ctx.now();
+            let wanted = customers.restore_driver.next(now, supply, |told| match told {
                 Told::Event(event) => {
-                    stage.note(&(OF_RESTORES, event));
-                    stage.show(Seen::Told(event));
+                    ctx.record(&(RESTORE_EVENT_TAG, event));
+                    ctx.notify(Observation::Told(event));
                 }
                 Told::Command(command) => {
                     let is_visit = |command: &Command| {
                         matches!(command, Command::Fetch { place: Some(_), .. })
                     };
                     customers.visits += u64::from(is_visit(command));
-                    stage.show(Seen::Decided(command));
+                    ctx.notify(Observation::Decided(command));
                 }
             })?;
             match wanted {
-                Wanted::Read { request, place, tracks, due } => {
+                RestoreOutput::Read { request, place, tracks, due } => {
                     let platter = platter_of(place);
                     return Some(Event::Read {
                         request,
@@ -337,7 +353,7 @@ impl Glass {
                         deadline: instant(due),
                     });
                 }
-                Wanted::Restored(restore) => {
+                RestoreOutput::Restored(restore) => {
                     let files = &mut self.files.files;
                     let took = |file| {
                         let file = files.get_mut(file);
@@ -347,8 +363,8 @@ impl Glass {
                         self.shard_ended(file, true, now);
                     }
                 }
-                Wanted::GaveUp(restore) => {
-                    if let Some(file) = customers.gave_up(restore, now) {
+                RestoreOutput::GaveUp(restore) => {
+                    if let Some(file) = customers.give_up(restore, now) {
                         self.shard_ended(file, false, now);
                     }
                 }
@@ -357,54 +373,54 @@ impl Glass {
     }
 
     /// Ejects a new platter, and schedules the next one.
-    fn write<O: Observer<Self>>(&mut self, panel: PanelIndex, stage: &mut On<'_, O>) {
+    fn write<O: Observer<Self>>(&mut self, panel: PanelIndex, ctx: &mut GlassContext<'_, O>) {
         if let Writes::Every { interval, .. } = self.scenario.writes {
             let next = (panel.get() + 1) % self.scenario.library.panels;
-            stage.put(stage.now() + interval, Next::Write(PanelIndex::new(next)));
-            if stage.now() <= Instant::ZERO + self.scenario.measure_until {
-                let under_way = self.machines.passing_tracks(stage.now());
-                self.supply.backlog.window_ends(stage.now(), under_way);
+            ctx.put(ctx.now() + interval, PendingEvent::Write(PanelIndex::new(next)));
+            if ctx.now() <= Instant::ZERO + self.scenario.measure_until {
+                let under_way = self.machines.passing_tracks(ctx.now());
+                self.supply.backlog.window_ends(ctx.now(), under_way);
             }
         }
-        let event = self.supply.new_platter(panel, stage.now());
+        let event = self.supply.new_platter(panel, ctx.now());
         let most = self.supply.waiting.iter().copied().max().unwrap_or(0);
-        self.accounts.eject_bay_max = self.accounts.eject_bay_max.max(most);
-        self.step(event, stage);
+        self.stats.eject_bay_max = self.stats.eject_bay_max.max(most);
+        self.step(event, ctx);
     }
 
     /// Updates and reports the level of a battery. A flat one stops its shuttle; returns whether it
     /// did.
-    fn look<O: Observer<Self>>(
+    fn poll_battery<O: Observer<Self>>(
         &mut self,
         shuttle: ShuttleIndex,
         operation: Option<(&Action, Instant)>,
-        stage: &mut On<'_, O>,
+        ctx: &mut GlassContext<'_, O>,
     ) -> bool {
         let machine = Machine::Shuttle(shuttle);
         if self.machines.is_broken(machine) {
             return false;
         }
-        let flat = self.batteries.passed(shuttle, stage.now(), operation);
-        if let Some(battery) = self.batteries.of().filter(|_| flat) {
-            stage.put(stage.now() + battery.swap, Next::Swap(shuttle));
+        let flat = self.batteries.passed(shuttle, ctx.now(), operation);
+        if let Some(battery) = self.batteries.model().filter(|_| flat) {
+            ctx.put(ctx.now() + battery.swap, PendingEvent::Swap(shuttle));
             self.machines.break_down(machine);
-            self.step(Event::Broke { machine }, stage);
+            self.step(Event::Broke { machine }, ctx);
         } else {
-            self.report(shuttle, stage);
+            self.report(shuttle, ctx);
         }
         flat
     }
 
-    fn report<O: Observer<Self>>(&mut self, shuttle: ShuttleIndex, stage: &mut On<'_, O>) {
-        if let Some(event) = self.batteries.news(shuttle) {
-            self.step(event, stage);
+    fn report<O: Observer<Self>>(&mut self, shuttle: ShuttleIndex, ctx: &mut GlassContext<'_, O>) {
+        if let Some(event) = self.batteries.level_report(shuttle) {
+            self.step(event, ctx);
         }
     }
 
-    fn ended<O: Observer<Self>>(&mut self, work: &Work, stage: &mut On<'_, O>) {
+    fn ended<O: Observer<Self>>(&mut self, work: &Work, ctx: &mut GlassContext<'_, O>) {
         let action = work.command.action;
         if let Machine::Shuttle(shuttle) = action.machine()
-            && self.look(shuttle, Some((&action, work.started)), stage)
+            && self.poll_battery(shuttle, Some((&action, work.started)), ctx)
         {
             return;
         }
@@ -421,23 +437,23 @@ impl Glass {
             | Action::Seek { .. }
             | Action::Read { .. } => false,
         };
-        self.accounts.worked(&action, new, work.started, stage.now());
+        self.stats.worked(&action, new, work.started, ctx.now());
         if new {
-            self.handled_new(&action, work, stage.now());
+            self.new_platter_handled(&action, work, ctx.now());
         }
         let answer = self.machines.answer(work);
-        self.step(answer, stage);
+        self.step(answer, ctx);
     }
 
     /// Notes that a new platter was moved, or that a pass over it ended.
-    fn handled_new(&mut self, action: &Action, work: &Work, now: Instant) {
+    fn new_platter_handled(&mut self, action: &Action, work: &Work, now: Instant) {
         let backlog = &mut self.supply.backlog;
         match *action {
             Action::VerifyPass { platter, .. } => {
                 let tracks = self.machines.tracks_done(work);
                 backlog.passed(number_of(platter), tracks);
-                if self.accounts.is_measured(now) {
-                    self.accounts.verified_tracks += u64::from(tracks);
+                if self.stats.is_measured(now) {
+                    self.stats.verified_tracks += u64::from(tracks);
                 }
             }
             Action::Place { platter, to: Destination::Drive(..), .. }
@@ -463,16 +479,16 @@ impl Glass {
         file: u32,
         platter: u32,
         size: ByteCount,
-        stage: &mut On<'_, O>,
+        ctx: &mut GlassContext<'_, O>,
     ) {
-        let stand_ins = self.supply.stand_ins(platter);
-        self.files.files.get_mut(file).failed |= stand_ins.is_empty();
+        let recovery_sources = self.supply.recovery_sources(platter);
+        self.files.files.get_mut(file).failed |= recovery_sources.is_empty();
         let mut tracks = None;
-        for platter in stand_ins {
+        for platter in recovery_sources {
             let drawn = tracks.filter(|_| self.supply.has_sets());
             let drawn = drawn.unwrap_or_else(|| tracks_of(&self.scenario, size, &mut self.offsets));
             tracks = Some(drawn);
-            self.request(file, platter, drawn, true, stage);
+            self.request(file, platter, drawn, true, ctx);
         }
     }
 
@@ -481,15 +497,15 @@ impl Glass {
         file: u32,
         platter: u32,
         tracks: TrackSpan,
-        recovers: bool,
-        stage: &mut On<'_, O>,
+        is_recovery: bool,
+        ctx: &mut GlassContext<'_, O>,
     ) {
-        let retries = if recovers { RECOVERY_RETRIES } else { 1 };
+        let retries = if is_recovery { RECOVERY_RETRIES } else { 1 };
         self.files.files.get_mut(file).left += 1;
-        self.ask(Shard { file, platter, tracks, retries, recovers }, stage);
+        self.ask(Shard { file, platter, tracks, retries, is_recovery }, ctx);
     }
 
-    fn ask<O: Observer<Self>>(&mut self, shard: Shard, stage: &mut On<'_, O>) {
+    fn ask<O: Observer<Self>>(&mut self, shard: Shard, ctx: &mut GlassContext<'_, O>) {
         let deadline = self.files.files.get_mut(shard.file).arrived + OBJECTIVE;
         let number = self.files.shards.insert(shard);
         let event = Event::Read {
@@ -499,83 +515,87 @@ impl Glass {
             tracks: shard.tracks,
             deadline,
         };
-        self.step(event, stage);
+        self.step(event, ctx);
     }
 
     /// Steps the controller with an event, and executes its outputs.
-    fn step<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
-        self.step_once(event, stage);
-        self.settle(stage);
+    fn step<O: Observer<Self>>(&mut self, event: Event, ctx: &mut GlassContext<'_, O>) {
+        self.step_once(event, ctx);
+        self.settle(ctx);
     }
 
     /// Steps the controller with the events that follow from its outputs.
-    fn settle<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) {
-        while let Some(event) = self.pending.pop().or_else(|| self.next_read(stage)) {
-            self.step_once(event, stage);
+    fn settle<O: Observer<Self>>(&mut self, ctx: &mut GlassContext<'_, O>) {
+        while let Some(event) = self.pending.pop().or_else(|| self.next_read(ctx)) {
+            self.step_once(event, ctx);
         }
-        self.set_timer(stage);
+        self.set_timer(ctx);
     }
 
-    fn step_once<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
-        stage.note(&event);
-        stage.show(Seen::Event(&event));
+    fn step_once<O: Observer<Self>>(&mut self, event: Event, ctx: &mut GlassContext<'_, O>) {
+        ctx.record(&event);
+        ctx.notify(Observation::Event(&event));
         if let Some(customers) = &mut self.customers {
-            customers.busy.event(stage.now(), &event);
+            customers.busy.event(ctx.now(), &event);
         }
-        self.library.step(stage.now(), event, &mut self.out);
-        stage.show(Seen::Stepped(&self.library));
+        self.library.step(ctx.now(), event, &mut self.out);
+        ctx.notify(Observation::Stepped(&self.library));
         let mut out = std::mem::take(&mut self.out);
         for output in out.as_slice() {
-            stage.show(Seen::Output(output));
+            ctx.notify(Observation::Output(output));
             if let Some(customers) = &mut self.customers {
-                customers.busy.output(stage.now(), output);
+                customers.busy.output(ctx.now(), output);
             }
-            self.carry_out(output, stage);
+            self.execute(output, ctx);
         }
         out.clear();
         self.out = out;
     }
 
-    fn set_timer<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) {
+    fn set_timer<O: Observer<Self>>(&mut self, ctx: &mut GlassContext<'_, O>) {
         if let Some(due) = self.library.deadline()
             && self.timer.is_none_or(|timer| due < timer)
         {
             self.timer = Some(due);
-            stage.put(due, Next::Timer);
+            ctx.put(due, PendingEvent::Timer);
         }
         if let Some(customers) = &mut self.customers
-            && let Some(due) = customers.restoring.deadline()
+            && let Some(due) = customers.restore_driver.deadline()
             && customers.timer.is_none_or(|timer| due < timer)
         {
             customers.timer = Some(due);
-            stage.put(due, Next::Rested);
+            ctx.put(due, PendingEvent::RestoreTimer);
         }
     }
 
-    fn carry_out<O: Observer<Self>>(&mut self, output: &Output, stage: &mut On<'_, O>) {
+    fn execute<O: Observer<Self>>(&mut self, output: &Output, ctx: &mut GlassContext<'_, O>) {
         match *output {
             Output::Do(ref command) => {
                 if let Action::Mount { platter, slot: _, .. } = command.action
                     && is_new(platter)
                 {
-                    self.mounts_new(platter, stage);
+                    self.new_platter_mounted(platter, ctx);
                 }
-                self.machines.start(stage.now(), command, stage.agenda());
+                self.machines.start(ctx.now(), command, ctx.event_queue());
             }
-            Output::Halt { command } => self.machines.halt(stage.now(), command, stage.agenda()),
+            Output::Halt { command } => self.machines.halt(ctx.now(), command, ctx.event_queue()),
             Output::Traveled(ref travel) => {
-                self.accounts.traveled(travel, &self.scenario, stage.now());
+                self.stats.traveled(travel, &self.scenario, ctx.now());
             }
-            Output::Finished { request, outcome } => self.finished(request, outcome, stage.now()),
-            Output::Rejected { request, .. } => self.unavailable(request, stage.now()),
+            Output::Finished { request, outcome } => self.finished(request, outcome, ctx.now()),
+            Output::Rejected { request, .. } => self.unavailable(request, ctx.now()),
         }
     }
 
     /// Notes that a new platter is being mounted; if for the first time, the next may be ejected.
-    fn mounts_new<O: Observer<Self>>(&mut self, platter: PlatterId, stage: &mut On<'_, O>) {
+    fn new_platter_mounted<O: Observer<Self>>(
+        &mut self,
+        platter: PlatterId,
+        ctx: &mut GlassContext<'_, O>,
+    ) {
         let Some(panel) = self.supply.mounted(platter) else { return };
-        if matches!(self.scenario.writes, Writes::Saturated { .. }) && stage.more_to_come() {
-            stage.put(stage.now(), Next::Write(panel));
+        if matches!(self.scenario.writes, Writes::Saturated { .. }) && ctx.has_more_arrivals() {
+            ctx.put(ctx.now(), PendingEvent::Write(panel));
         }
     }
 
@@ -583,7 +603,7 @@ impl Glass {
         match outcome {
             Outcome::Read => {
                 if let Some(customers) = &mut self.customers {
-                    customers.restoring.ended(request, true, &mut self.supply);
+                    customers.restore_driver.ended(request, true, &mut self.supply);
                 } else if let Some(number) = shard_number(request) {
                     let shard = self.files.shards.remove(number);
                     self.shard_ended(shard.file, true, now);
@@ -591,7 +611,7 @@ impl Glass {
             }
             Outcome::Verified => {
                 if let Some(since) = self.supply.verified(request) {
-                    self.note_unverified(since, now);
+                    self.record_unverified(since, now);
                 }
                 if let Some(event) = self.supply.store(request) {
                     self.pending.push(event);
@@ -603,10 +623,10 @@ impl Glass {
     }
 
     /// Counts how long a new platter was unverified, up to the end of the window.
-    fn note_unverified(&mut self, since: Instant, until: Instant) {
+    fn record_unverified(&mut self, since: Instant, until: Instant) {
         let end = Instant::ZERO + self.scenario.measure_until;
         let age = until.min(end).since(since);
-        self.accounts.unverified_age_max = self.accounts.unverified_age_max.max(age);
+        self.stats.unverified_age_max = self.stats.unverified_age_max.max(age);
     }
 
     /// Handles a request that cannot be served: reads other platters of the set instead.
@@ -615,21 +635,21 @@ impl Glass {
             return;
         }
         if let Some(customers) = &mut self.customers {
-            customers.restoring.ended(request, false, &mut self.supply);
+            customers.restore_driver.ended(request, false, &mut self.supply);
             return;
         }
         let Some(number) = shard_number(request) else { return };
         let shard = self.files.shards.remove(number);
-        let stand_ins = match shard.retries {
+        let recovery_sources = match shard.retries {
             0 => Vec::new(),
-            _ if shard.recovers => self.supply.stand_in(shard.platter).into_iter().collect(),
-            _ => self.supply.stand_ins(shard.platter),
+            _ if shard.is_recovery => self.supply.replacement(shard.platter).into_iter().collect(),
+            _ => self.supply.recovery_sources(shard.platter),
         };
-        let reads = u32::try_from(stand_ins.len()).unwrap_or(u32::MAX);
+        let reads = u32::try_from(recovery_sources.len()).unwrap_or(u32::MAX);
         self.files.files.get_mut(shard.file).left += reads;
-        for platter in stand_ins {
-            let retries = if shard.recovers { shard.retries - 1 } else { RECOVERY_RETRIES };
-            let part = Shard { platter, retries, recovers: true, ..shard };
+        for platter in recovery_sources {
+            let retries = if shard.is_recovery { shard.retries - 1 } else { RECOVERY_RETRIES };
+            let part = Shard { platter, retries, is_recovery: true, ..shard };
             let deadline = self.files.files.get_mut(part.file).arrived + OBJECTIVE;
             let number = self.files.shards.insert(part);
             self.pending.push(Event::Read {
@@ -651,22 +671,22 @@ impl Glass {
             return;
         }
         let file = self.files.files.remove(file);
-        self.accounts.last_end = now;
+        self.stats.last_end = now;
         if !file.measured {
             return;
         }
         if file.failed {
-            self.accounts.failed += 1;
+            self.stats.failed += 1;
             return;
         }
-        self.accounts.reads += 1;
-        self.accounts.bytes += file.size.get();
-        self.accounts.completion.add(now.since(file.arrived));
+        self.stats.reads += 1;
+        self.stats.bytes += file.size.get();
+        self.stats.completion.add(now.since(file.arrived));
     }
 }
 
 /// Schedules the first of the new platters that need no trigger.
-fn begin_writes(scenario: &Scenario, agenda: &mut Agenda<Next>) {
+fn begin_writes(scenario: &Scenario, event_queue: &mut EventQueue<PendingEvent>) {
     let panels = (0..scenario.library.panels).map(PanelIndex::new);
     match scenario.writes {
         Writes::None => {}
@@ -674,10 +694,12 @@ fn begin_writes(scenario: &Scenario, agenda: &mut Agenda<Next>) {
             // One for each drive, and one more.
             for panel in panels {
                 for _ in 0..=scenario.library.drives_per_panel() {
-                    agenda.push(Instant::ZERO, Next::Write(panel));
+                    event_queue.push(Instant::ZERO, PendingEvent::Write(panel));
                 }
             }
         }
-        Writes::Every { .. } => agenda.push(Instant::ZERO, Next::Write(PanelIndex::new(0))),
+        Writes::Every { .. } => {
+            event_queue.push(Instant::ZERO, PendingEvent::Write(PanelIndex::new(0)))
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::{Error, TraceRead};
 pub struct Scenario {
     /// The system. A file may omit it, which means a glass library.
     #[serde(default)]
-    pub system: Named,
+    pub system: SystemTag,
     /// Racks, drives, shuttles.
     pub library: LibraryShape,
     /// The policy of the controller.
@@ -62,7 +62,7 @@ pub struct Scenario {
 /// The name of the system in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Named {
+pub enum SystemTag {
     /// A glass library.
     #[default]
     Glass,
@@ -295,7 +295,7 @@ impl Scenario {
 }
 
 impl scenario::Scenario for Scenario {
-    const WORDS: &'static [&'static str] = &["shuttles"];
+    const ALIASES: &'static [&'static str] = &["shuttles"];
 
     fn check(&self) -> Result<(), Error> {
         self.validate()?;

@@ -25,7 +25,7 @@ pub(crate) struct Sets {
     /// The platters of each set.
     members: Vec<Vec<u32>>,
     /// The set of each platter.
-    of: Vec<usize>,
+    set_of: Vec<usize>,
     /// Platters of a set that may be unavailable at a time.
     redundancy: usize,
 }
@@ -57,7 +57,7 @@ impl Sets {
                 taken: false,
             })
             .collect();
-        let mut sets = Self { members: Vec::new(), of: vec![0; slots.len()], redundancy };
+        let mut sets = Self { members: Vec::new(), set_of: vec![0; slots.len()], redundancy };
         loop {
             for (state, left) in states.iter_mut().zip(&zones) {
                 state.next = left.last().map(|platter: &u32| slots[*platter as usize]);
@@ -79,21 +79,21 @@ impl Sets {
             let set = open.iter().filter(apart).min_by_key(|set| sets.members[**set].len());
             let Some(&set) = set else { return Err(too_few(slots.len())) };
             sets.members[set].push(platter);
-            sets.of[platter as usize] = set;
+            sets.set_of[platter as usize] = set;
         }
         Ok(sets)
     }
 
     fn add(&mut self, platters: Vec<u32>) {
         for platter in &platters {
-            self.of[*platter as usize] = self.members.len();
+            self.set_of[*platter as usize] = self.members.len();
         }
         self.members.push(platters);
     }
 
     /// Returns the other platters of a platter's set.
-    pub(crate) fn others(&self, platter: u32) -> impl Iterator<Item = u32> + '_ {
-        let members = &self.members[self.of[platter as usize]];
+    pub(crate) fn other_members(&self, platter: u32) -> impl Iterator<Item = u32> + '_ {
+        let members = &self.members[self.set_of[platter as usize]];
         members.iter().copied().filter(move |other| *other != platter)
     }
 
@@ -102,7 +102,7 @@ impl Sets {
     pub(crate) fn bound(&self, unavailable: &mut [bool], random: &mut RandomStream) {
         let mut lost = vec![0; self.members.len()];
         let mut beyond = 0;
-        for (is_lost, &set) in unavailable.iter_mut().zip(&self.of) {
+        for (is_lost, &set) in unavailable.iter_mut().zip(&self.set_of) {
             if *is_lost && lost[set] == self.redundancy {
                 *is_lost = false;
                 beyond += 1;
@@ -113,11 +113,11 @@ impl Sets {
             let from = usize::try_from(random.below(unavailable.len() as u64)).unwrap_or(0);
             let mut platters = (from..unavailable.len()).chain(0..from);
             let free = |platter: &usize| {
-                !unavailable[*platter] && lost[self.of[*platter]] < self.redundancy
+                !unavailable[*platter] && lost[self.set_of[*platter]] < self.redundancy
             };
             let Some(platter) = platters.find(free) else { return };
             unavailable[platter] = true;
-            lost[self.of[platter]] += 1;
+            lost[self.set_of[platter]] += 1;
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
                 let zones: BTreeSet<_> = set.iter().map(zone).collect();
                 assert_eq!(zones.len(), set.len(), "{platters}: set {number}");
                 assert!((SIZE..=SIZE + 1).contains(&set.len()), "{platters}: set {number}");
-                assert!(set.iter().all(|platter| sets.of[*platter as usize] == number));
+                assert!(set.iter().all(|platter| sets.set_of[*platter as usize] == number));
                 seen.extend(set);
             }
             assert_eq!(seen.len(), platters as usize);

@@ -97,45 +97,45 @@ impl Supply {
 
     /// Returns the platters to read instead of an unavailable one; empty if too few of its set are
     /// left.
-    pub(crate) fn stand_ins(&mut self, platter: u32) -> Vec<u32> {
+    pub(crate) fn recovery_sources(&mut self, platter: u32) -> Vec<u32> {
         if self.sets.is_none() {
             return (0..self.recovery_reads).map(|_| self.any_platter()).collect();
         }
-        let mut others = self.others_left(platter);
-        if others.len() < self.recovery_reads {
+        let mut other_members = self.available_members(platter);
+        if other_members.len() < self.recovery_reads {
             return Vec::new();
         }
-        let first = self.recovery.below(others.len() as u64);
-        others.rotate_left(usize::try_from(first).unwrap_or(0));
-        others.truncate(self.recovery_reads);
-        others
+        let first = self.recovery.below(other_members.len() as u64);
+        other_members.rotate_left(usize::try_from(first).unwrap_or(0));
+        other_members.truncate(self.recovery_reads);
+        other_members
     }
 
     /// Returns all platters that an archive reads instead of another, and how many of them are
     /// enough. From a set it reads all available others, as it does not know which of them are
     /// readable.
-    pub(crate) fn all_stand_ins(&mut self, platter: u32) -> (Vec<u32>, usize) {
-        let others = match self.sets {
-            Some(_) => self.others_left(platter),
-            None => self.stand_ins(platter),
+    pub(crate) fn all_recovery_sources(&mut self, platter: u32) -> (Vec<u32>, usize) {
+        let other_members = match self.sets {
+            Some(_) => self.available_members(platter),
+            None => self.recovery_sources(platter),
         };
-        (others, self.recovery_reads)
+        (other_members, self.recovery_reads)
     }
 
     /// Returns another platter to replace a stand-in that is unavailable too.
-    pub(crate) fn stand_in(&mut self, platter: u32) -> Option<u32> {
+    pub(crate) fn replacement(&mut self, platter: u32) -> Option<u32> {
         if self.sets.is_none() {
             return Some(self.any_platter());
         }
-        let others = self.others_left(platter);
-        let drawn = self.recovery.below(others.len().max(1) as u64);
-        others.get(usize::try_from(drawn).unwrap_or(0)).copied()
+        let other_members = self.available_members(platter);
+        let drawn = self.recovery.below(other_members.len().max(1) as u64);
+        other_members.get(usize::try_from(drawn).unwrap_or(0)).copied()
     }
 
     /// Returns the other available platters of a set.
-    fn others_left(&self, platter: u32) -> Vec<u32> {
-        let others = self.sets.iter().flat_map(|sets| sets.others(platter));
-        others.filter(|other| !self.is_unavailable(*other)).collect()
+    fn available_members(&self, platter: u32) -> Vec<u32> {
+        let other_members = self.sets.iter().flat_map(|sets| sets.other_members(platter));
+        other_members.filter(|other| !self.is_unavailable(*other)).collect()
     }
 
     /// Draws an available platter; after 64 failed draws, platter 0.
@@ -153,7 +153,7 @@ impl Supply {
     /// Ejects a new platter on a panel.
     pub(crate) fn new_platter(&mut self, panel: PanelIndex, now: Instant) -> Event {
         let number = u32::try_from(self.panels.len()).unwrap_or(u32::MAX);
-        self.backlog.came(number, now, self.tracks);
+        self.backlog.ejected(number, now, self.tracks);
         self.panels.push((panel, true));
         self.waiting[usize::from(panel.get())] += 1;
         Event::Verify {

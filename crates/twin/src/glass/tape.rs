@@ -253,8 +253,8 @@ pub struct TapeDriveTime {
 }
 
 /// Returns a share, from 0 to 1, of a duration, in nanoseconds.
-fn part(of: Duration, share: f64) -> u64 {
-    Duration::from_secs_f64(of.as_secs_f64() * share).as_nanos()
+fn part(duration: Duration, share: f64) -> u64 {
+    Duration::from_secs_f64(duration.as_secs_f64() * share).as_nanos()
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use fulgurite_units::{
     ByteCount, Controller as _, DriveIndex, Duration, Instant, PlatterId, Ratio, ShuttleIndex,
 };
 
-use super::{Glass, Seen, run, run_observed};
+use super::{Glass, Observation, run, run_observed};
 use crate::engine::Observer;
-use crate::glass::scenario::{Battery, FaultPlan, Named, Recovery, Scenario, Writes};
+use crate::glass::scenario::{Battery, FaultPlan, Recovery, Scenario, SystemTag, Writes};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -35,7 +35,7 @@ pub(crate) fn scenario(policy: Policy) -> Scenario {
     let mut library = LibraryShape::small();
     library.spare_slots_per_shelf = 1;
     Scenario {
-        system: Named::Glass,
+        system: SystemTag::Glass,
         library,
         policy,
         mechanics: MechanicsParameters::PAPER,
@@ -65,15 +65,17 @@ struct Checker {
 }
 
 impl Observer<Glass> for Checker {
-    fn see(&mut self, _: Instant, seen: Seen<'_>) {
-        match seen {
-            Seen::Event(event) => self.asked += u64::from(matches!(event, Event::Read { .. })),
-            Seen::Output(output) => {
+    fn observe(&mut self, _: Instant, observation: Observation<'_>) {
+        match observation {
+            Observation::Event(event) => {
+                self.asked += u64::from(matches!(event, Event::Read { .. }))
+            }
+            Observation::Output(output) => {
                 let ends = matches!(output, Output::Finished { .. } | Output::Rejected { .. });
                 self.answered += u64::from(ends);
             }
-            Seen::Told(_) | Seen::Decided(_) => {}
-            Seen::Stepped(library) => {
+            Observation::Told(_) | Observation::Decided(_) => {}
+            Observation::Stepped(library) => {
                 library.check();
                 self.given_way |= library.counters().give_ways > 0;
             }
@@ -122,8 +124,8 @@ fn what_cannot_be_had_is_read_from_others_of_the_set() {
 struct Asked(BTreeSet<PlatterId>);
 
 impl Observer<Glass> for Asked {
-    fn see(&mut self, _: Instant, seen: Seen<'_>) {
-        if let Seen::Event(Event::Read { platter, .. }) = seen {
+    fn observe(&mut self, _: Instant, observation: Observation<'_>) {
+        if let Observation::Event(Event::Read { platter, .. }) = observation {
             self.0.insert(*platter);
         }
     }

@@ -4,18 +4,18 @@ use expect_test::{Expect, expect};
 use fulgurite_units::{Duration, Instant, settings};
 use toml::{Table, Value};
 
-use super::{Named, Queue, Scenario, Seen, Waits};
+use super::{Observation, Queue, QueueResult, Scenario, SystemTag};
 use crate::engine::{Observer, run, run_arrivals, run_observed};
 use crate::experiment::{Job, JobResult, JobRunner, SourceFile, Suite, Verdict};
+use crate::presentation::ReportedSystem;
 use crate::report::{Facts, Head, html, run_page, sweep_page};
-use crate::reported::Reported;
-use crate::scenario::{Head as FileHead, SystemName, changed};
-use crate::sweep::{Over, Sweep};
+use crate::scenario::{Head as FileHead, SystemName, with_overrides};
+use crate::sweep::{Sweep, SweepAxis};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn queue(servers: u32, load: f64, customers: u64) -> Scenario {
-    Scenario { system: Named::Queue, servers, load, service: SECOND, customers }
+    Scenario { system: SystemTag::Queue, servers, load, service: SECOND, customers }
 }
 
 /// Bounds are three times the deviation of means over this many customers (a separate check found
@@ -28,7 +28,7 @@ fn waits_are_those_of_theory() {
         let scenario = Scenario { service, ..queue(servers, load, 100_000) };
         let all: Vec<_> = (1..=SEEDS).map(|seed| run::<Queue>(&scenario, seed).unwrap()).collect();
         let theory = all[0].theory;
-        let check = |of: &dyn Fn(&Waits) -> f64, expected: f64, bound: f64| {
+        let check = |of: &dyn Fn(&QueueResult) -> f64, expected: f64, bound: f64| {
             let mean = all.iter().map(of).sum::<f64>() / SEEDS as f64;
             let off = (mean / expected - 1.0).abs();
             assert!(off < bound, "{servers} servers, load {load}: {mean} for {expected}");
@@ -63,16 +63,16 @@ struct Counter {
 }
 
 impl Observer<Queue> for Counter {
-    fn see(&mut self, _: Instant, seen: Seen) {
+    fn observe(&mut self, _: Instant, seen: Observation) {
         match seen {
-            Seen::Came => (self.there, self.seen) = (self.there + 1, self.seen + 1),
-            Seen::Begun { .. } => {}
-            Seen::Gone => self.there -= 1,
+            Observation::Arrived => (self.there, self.seen) = (self.there + 1, self.seen + 1),
+            Observation::ServiceStarted { .. } => {}
+            Observation::Departed => self.there -= 1,
         }
         self.most = self.most.max(self.there);
     }
 
-    fn has_enough(&self) -> bool {
+    fn is_satisfied(&self) -> bool {
         self.seen >= self.enough
     }
 }
@@ -99,7 +99,8 @@ fn arrivals_may_be_handed_in_and_go_behind_what_happens_then() {
     // Both come at once; the second waits for as long as the first takes.
     let two = [Instant::ZERO, Instant::ZERO].into_iter();
     let waits =
-        run_arrivals::<Queue, _>(&queue(1, 0.5, 7), 9, two, &mut crate::engine::Silent).unwrap();
+        run_arrivals::<Queue, _>(&queue(1, 0.5, 7), 9, two, &mut crate::engine::NullObserver)
+            .unwrap();
     assert_eq!((waits.wait.count, waits.queue_max), (2, 1));
     assert!(waits.wait.max > 0.0 && waits.wait.max < waits.makespan);
     assert!((waits.busy - 1.0).abs() < 1e-9);
@@ -139,7 +140,7 @@ fn a_file_says_of_which_system_it_is() {
     assert!(settings::from_toml::<Scenario>(&FILE.replace("queue", "glass")).is_err());
     let table: Table = toml::from_str(FILE).unwrap();
     let set = |field: &str, value: Value| {
-        changed::<Scenario>(table.clone(), &Table::from_iter([(field.to_owned(), value)]))
+        with_overrides::<Scenario>(table.clone(), &Table::from_iter([(field.to_owned(), value)]))
     };
     assert_eq!(set("servers", 3.into()), Ok(queue(3, 0.5, 400)));
     let refused = |field, value, expect: Expect| expect.assert_eq(&set(field, value).unwrap_err());
@@ -157,13 +158,13 @@ fn a_file_says_of_which_system_it_is() {
 #[test]
 fn a_queue_is_swept_and_shown_like_any_system() {
     let table: Table = toml::from_str(FILE).unwrap();
-    let over = |field: &str, values: Vec<Value>| Over { field: field.to_owned(), values };
+    let over = |field: &str, values: Vec<Value>| SweepAxis { field: field.to_owned(), values };
     let fields =
         vec![over("servers", vec![1.into(), 8.into()]), over("load", vec![0.3.into(), 0.9.into()])];
     let sweep = Sweep::<Queue>::new(&table, &Table::new(), fields).unwrap();
     let run_job = |job: &Job<Scenario>| run::<Queue>(&job.scenario, job.seed).unwrap();
-    let results: Vec<Waits> = sweep.jobs(&[1, 2]).iter().map(run_job).collect();
-    let names: Vec<String> = Queue::SWEPT.iter().map(|name| (*name).to_owned()).collect();
+    let results: Vec<QueueResult> = sweep.jobs(&[1, 2]).iter().map(run_job).collect();
+    let names: Vec<String> = Queue::DEFAULT_METRICS.iter().map(|name| (*name).to_owned()).collect();
     let result = sweep.result(&names, &[1, 2], &results).unwrap();
     let mean = |cell: usize| result.metrics[0].cells[cell].median;
     assert!(mean(0) < mean(1) && mean(2) < mean(3), "a heavier load waits longer");
@@ -175,21 +176,21 @@ fn a_queue_is_swept_and_shown_like_any_system() {
     assert_eq!(refused.at, "load=1.0");
 
     let scenario = queue(2, 0.7, 500);
-    let courses: Vec<_> = [1, 2]
+    let timelines: Vec<_> = [1, 2]
         .map(|seed| {
             let mut recorder = Queue::recorder(&scenario, seed);
             let watched = run_observed::<Queue, _>(&scenario, seed, &mut recorder).unwrap();
             assert_eq!(watched, run::<Queue>(&scenario, seed).unwrap());
-            let course = Queue::course(recorder);
-            assert!((course.end_s - watched.makespan).abs() < 1e-9);
-            let most = course.waiting.max.iter().copied().fold(0.0, f64::max);
+            let timeline = Queue::timeline(recorder);
+            assert!((timeline.end_s - watched.makespan).abs() < 1e-9);
+            let most = timeline.waiting.max.iter().copied().fold(0.0, f64::max);
             assert!((most - watched.queue_max as f64).abs() < 1.5, "{most}");
-            let busy = course.served.mean.iter().sum::<f64>();
-            assert!(busy > 0.0 && course.served.max.iter().all(|served| *served <= 2.0));
-            course
+            let busy = timeline.served.mean.iter().sum::<f64>();
+            assert!(busy > 0.0 && timeline.served.max.iter().all(|served| *served <= 2.0));
+            timeline
         })
         .into();
-    let page = run_page::<Queue>(&scenario, &courses, &[], &Facts::default());
+    let page = run_page::<Queue>(&scenario, &timelines, &[], &Facts::default());
     for title in ["Customers waiting", "Customers being served"] {
         assert!(page.contains(&format!("<b>{title}</b>")), "{title}");
     }
@@ -242,7 +243,7 @@ fitted = false
 struct Here;
 
 impl JobRunner<Queue> for Here {
-    fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<Waits>)) {
+    fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<QueueResult>)) {
         for (index, job) in jobs.iter().enumerate() {
             done(index, run::<Queue>(&job.scenario, job.seed).map_err(|error| error.to_string()));
         }

@@ -8,7 +8,7 @@
 use fulgurite_units::{ByteCount, Seed};
 use serde::Deserialize;
 
-use super::laws::stream;
+use super::latencies::stream;
 use super::shape::{DISKS, DISKS_OF_GROUP, GROUPS};
 use super::workload::Sizes;
 use crate::Error;
@@ -49,12 +49,12 @@ pub enum Spread {
 
 /// A full rack.
 #[derive(Clone, Debug)]
-pub(crate) struct Filled {
+pub(crate) struct FullRack {
     sizes: Vec<u64>,
     room: Vec<u64>,
 }
 
-impl Filled {
+impl FullRack {
     /// Fills a rack with images of virtual disks until one is refused.
     pub(crate) fn new(sizes: DiskSizes, spread: Spread, seed: u64) -> Result<Self, Error> {
         let seed = Seed::new(seed);
@@ -76,14 +76,14 @@ impl Filled {
     /// Returns the bytes stored over the capacity of the disks.
     pub(crate) fn utilization(&self) -> f64 {
         let (all, room): (u64, u64) = (self.sizes.iter().sum(), self.room.iter().sum());
-        1.0 - float(room) / float(all)
+        1.0 - to_f64(room) / to_f64(all)
     }
 
     /// Returns the cumulative distribution of the disks' utilization, in ascending order.
     pub(crate) fn shares(&self) -> Vec<(f64, f64)> {
         let pairs = self.sizes.iter().zip(&self.room);
         let mut full: Vec<f64> =
-            pairs.map(|(size, room)| 1.0 - float(*room) / float(*size)).collect();
+            pairs.map(|(size, room)| 1.0 - to_f64(*room) / to_f64(*size)).collect();
         full.sort_by(f64::total_cmp);
         let count = f64::from(DISKS);
         let mut rank = 0.0;
@@ -97,7 +97,7 @@ impl Filled {
 
     /// Returns the mean size of a disk, in bytes.
     pub(crate) fn disk_mean(&self) -> f64 {
-        float(self.sizes.iter().sum()) / f64::from(DISKS)
+        to_f64(self.sizes.iter().sum()) / f64::from(DISKS)
     }
 
     fn put(&mut self, stack: u64, spread: Spread, draws: &mut Draws) -> bool {
@@ -170,14 +170,14 @@ fn disk_size(sizes: DiskSizes, draws: &mut Draws) -> u64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rack is below 2^53 bytes")]
-const fn float(bytes: u64) -> f64 {
+const fn to_f64(bytes: u64) -> f64 {
     bytes as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::{put_anywhere, put_in_sets};
-    use crate::rack::laws::stream;
+    use crate::rack::latencies::stream;
     use fulgurite_units::Seed;
 
     #[test]

@@ -12,35 +12,36 @@
 //!
 //! Everything here is simulated.
 
-mod driven;
+mod companions;
 mod fill;
-mod laws;
+mod latencies;
+mod pelican_rack;
 pub mod plan;
 mod power;
+mod presentation;
 mod probe;
-mod provisioned;
-mod published;
-mod random;
-mod reference;
-mod reported;
+mod provisioned_rack;
+mod random_rack;
+mod reference_queue;
+mod reference_rack;
 mod result;
 mod run;
 mod scenario;
 mod shape;
 mod share;
-mod spins;
+mod spin_up_counter;
 mod transfers;
-mod walked;
 mod workload;
 
 pub use fill::{DiskSizes, Spread};
-pub use laws::Law;
-pub use probe::{CurveProbe, LawName, Probe};
-pub use reported::{Course, Recorder};
+pub use latencies::Law;
+pub use presentation::{Recorder, Timeline};
+pub use probe::{CurveProbe, DiskOperation, Probe};
 pub use result::{RebuildResult, RunResult};
-pub use run::{Doing, Planned, Rack, Seen};
+pub use run::{GroupState, Observation, Rack, ScheduledEvent};
 pub use scenario::{
-    Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler, Sequence, Woken,
+    Configuration, Disks, Network, Rebuild, Scenario, Scheduler, ServiceOrder, SpinUpScope,
+    SystemTag,
 };
 pub use workload::{Arrivals, Jobs, Promise, Promises, Read, Sizes, TraceRead, Workload};
 

@@ -77,20 +77,20 @@ pub struct Plan {
 /// # Errors
 /// When a parameter is out of range, or a run fails.
 pub fn plan(request: &PlanRequest, runner: &dyn Runner) -> Result<Plan, Error> {
-    plan_watched(request, runner, &mut |_| ())
+    plan_with_progress(request, runner, &mut |_| ())
 }
 
 /// Searches like [`plan`], and reports each trial as soon as it is finished.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn plan_watched(
+pub fn plan_with_progress(
     request: &PlanRequest,
     runner: &dyn Runner,
-    tell: &mut dyn FnMut(&Trial),
+    on_trial: &mut dyn FnMut(&Trial),
 ) -> Result<Plan, Error> {
     request.validate()?;
-    search::search(request, runner, tell)
+    search::search(request, runner, on_trial)
 }
 
 /// Draws all trials as SVG: cost against the tail, the objective as a line.

@@ -20,7 +20,7 @@ pub(crate) struct Power {
     /// Disk-seconds out of standby and spinning up, in the window.
     awake_s: f64,
     spinning_up_s: f64,
-    most_w: f64,
+    max_w: f64,
 }
 
 impl Power {
@@ -35,18 +35,18 @@ impl Power {
             since: Instant::ZERO,
             awake_s: 0.0,
             spinning_up_s: 0.0,
-            most_w: 0.0,
+            max_w: 0.0,
         }
     }
 
     /// Notes that disks start to spin up, for this many disk-seconds in total.
-    pub(crate) fn spin_up(&mut self, now: Instant, disks: u32, together_s: f64) {
+    pub(crate) fn spin_up(&mut self, now: Instant, disks: u32, total_s: f64) {
         self.pass(now);
         self.awake += disks;
         self.spinning_up += disks;
         let [from, until] = self.window;
         if (from..until).contains(&now) {
-            self.spinning_up_s += together_s;
+            self.spinning_up_s += total_s;
         }
     }
 
@@ -65,18 +65,18 @@ impl Power {
     }
 
     /// Returns the mean and the maximum over the window, in watts.
-    pub(crate) fn of_window(&mut self) -> (f64, f64) {
+    pub(crate) fn window_power(&mut self) -> (f64, f64) {
         let [from, until] = self.window;
         self.pass(until);
         let window = until.since(from).as_secs_f64();
         let mean = f64::from(DISKS) * self.standby_w
             + self.awake_s / window * (self.active_w - self.standby_w)
             + self.spinning_up_s / window * (self.spin_up_w - self.active_w);
-        (mean, self.most_w.max(self.now_w()))
+        (mean, self.max_w.max(self.current_w()))
     }
 
     /// Returns the current power, in watts.
-    fn now_w(&self) -> f64 {
+    fn current_w(&self) -> f64 {
         let turning = self.awake - self.spinning_up;
         f64::from(DISKS - self.awake) * self.standby_w
             + f64::from(turning) * self.active_w
@@ -88,7 +88,7 @@ impl Power {
         let (begin, end) = (self.since.max(from), now.min(until));
         if begin < end {
             self.awake_s += f64::from(self.awake) * end.since(begin).as_secs_f64();
-            self.most_w = self.most_w.max(self.now_w());
+            self.max_w = self.max_w.max(self.current_w());
         }
         self.since = self.since.max(now);
     }
@@ -109,19 +109,19 @@ mod tests {
     /// all spinning up, which the paper gives as 25.8 kW.
     #[test]
     fn states_add_up() {
-        let after = |spun: u32, turned: u32| {
+        let after = |spun: u32, spun_up: u32| {
             let mut power = Power::new(&Disks::default(), [at(0), at(10)]);
             power.spin_up(at(0), spun, f64::from(spun) * 10.0);
-            power.turn(at(0), turned);
-            power.of_window()
+            power.turn(at(0), spun_up);
+            power.window_power()
         };
-        for ((spun, turned), expected) in [
+        for ((spun, spun_up), expected) in [
             ((0, 0), 1_797.12),
             ((96, 0), 3_714.24),
             ((DISKS, DISKS), 10_851.84),
             ((DISKS, 0), 24_802.56),
         ] {
-            let (_, most) = after(spun, turned);
+            let (_, most) = after(spun, spun_up);
             assert!((most - expected).abs() < 1e-6, "{most} for {expected}");
         }
         let (mean, _) = after(96, 0);
@@ -135,7 +135,7 @@ mod tests {
         power.turn(at(9), 24);
         power.stop(at(15), 24);
         assert_eq!(power.awake, 0);
-        let (mean, most) = power.of_window();
+        let (mean, most) = power.window_power();
         let turning = 24.0 * (9.42 - 1.56);
         assert!((mean - (1_797.12 + turning / 2.0)).abs() < 1e-6, "{mean}");
         assert!((most - (1_797.12 + turning)).abs() < 1e-6, "{most}");

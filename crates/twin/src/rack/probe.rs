@@ -4,8 +4,8 @@
 use fulgurite_units::Seed;
 use serde::Deserialize;
 
-use super::fill::{DiskSizes, Filled, Spread};
-use super::laws::{Law, Slowest, stream};
+use super::fill::{DiskSizes, FullRack, Spread};
+use super::latencies::{Law, OrderStatistic, stream};
 use super::scenario::{Disks, Scenario};
 use super::shape::{DISKS, DISKS_OF_GROUP, GROUPS_OF_CLASS};
 use crate::experiment::{self, Bases};
@@ -24,14 +24,14 @@ pub enum Probe {
         /// The base scenario.
         base: String,
         /// The operation.
-        of: LawName,
+        of: DiskOperation,
     },
     /// Mean time of an operation of a group, the slowest of its disks, in s.
     Group {
         /// The base scenario.
         base: String,
         /// The operations; their times are added.
-        of: Vec<LawName>,
+        of: Vec<DiskOperation>,
     },
     /// Time to unmount, spin up and mount each group of a class once, one after the other, in s.
     Boot {
@@ -73,7 +73,7 @@ pub enum Probe {
 /// An operation with a latency distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LawName {
+pub enum DiskOperation {
     /// To spin up.
     SpinUp,
     /// To unmount.
@@ -93,7 +93,7 @@ pub enum CurveProbe {
         /// The base scenario.
         base: String,
         /// The operation.
-        of: LawName,
+        of: DiskOperation,
     },
     /// The cumulative distribution of the disks' utilization, in percent.
     Utilization {
@@ -104,7 +104,7 @@ pub enum CurveProbe {
     },
 }
 
-impl LawName {
+impl DiskOperation {
     const fn law(self, disks: &Disks) -> Law {
         match self {
             Self::SpinUp => disks.spin_up,
@@ -119,8 +119,8 @@ fn disks(bases: &Bases, base: &str) -> Result<Disks, String> {
     Ok(bases.scenario::<Scenario>(base)?.disks)
 }
 
-fn filled(sizes: DiskSizes, spread: Spread, seed: u64) -> Result<Filled, String> {
-    Filled::new(sizes, spread, seed).map_err(|error| error.to_string())
+fn filled(sizes: DiskSizes, spread: Spread, seed: u64) -> Result<FullRack, String> {
+    FullRack::new(sizes, spread, seed).map_err(|error| error.to_string())
 }
 
 impl experiment::Probe for Probe {
@@ -133,8 +133,9 @@ impl experiment::Probe for Probe {
             }
             Self::Boot { base } => {
                 let disks = disks(bases, base)?;
-                let laws = [disks.unmount, disks.spin_up, disks.mount];
-                let each: f64 = laws.iter().map(|law| slowest(*law, DISKS_OF_GROUP, seed)).sum();
+                let latencies = [disks.unmount, disks.spin_up, disks.mount];
+                let each: f64 =
+                    latencies.iter().map(|law| slowest(*law, DISKS_OF_GROUP, seed)).sum();
                 each * f64::from(GROUPS_OF_CLASS)
             }
             Self::Power { base, spinning_up, turning } => {
@@ -176,7 +177,7 @@ impl experiment::CurveProbe for CurveProbe {
 
 /// Returns the mean of the slowest of the needed disks of a group.
 fn slowest(law: Law, disks: u32, seed: u64) -> f64 {
-    let of = Slowest::new(law, DISKS_OF_GROUP, disks);
+    let of = OrderStatistic::new(law, DISKS_OF_GROUP, disks);
     let mut draws = stream(&Seed::new(seed), b"probe");
     (0..ROUNDS).map(|_| of.draw_s(&mut draws)).sum::<f64>() / f64::from(ROUNDS)
 }

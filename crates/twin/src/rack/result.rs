@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::power::Power;
 use super::scenario::Scenario;
 use super::shape::DISKS;
-use super::spins::Spins;
+use super::spin_up_counter::SpinUpCounter;
 use super::workload::Promise;
 use crate::engine::Ended;
 use crate::engine::histogram::{Histogram, Quantiles};
-use crate::measured::{Dimension, Made, Measured};
+use crate::metrics::{DerivedMetric, Dimension, Measured};
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
@@ -85,7 +85,7 @@ pub struct RebuildResult {
 }
 
 impl Measured for RunResult {
-    const MADE: &'static [Made<Self>] = &[
+    const DERIVED_METRICS: &'static [DerivedMetric<Self>] = &[
         ("throughput_gbps", |run| run.throughput * 8.0 / 1e9),
         ("disk_terabytes", |run| run.disk_bytes / 1e12),
         ("power_kw", |run| run.power / 1e3),
@@ -120,7 +120,7 @@ impl Measured for RunResult {
 
 /// Counters of a run.
 #[derive(Debug)]
-pub(crate) struct Accounts {
+pub(crate) struct Stats {
     window: [Instant; 2],
     offered: u64,
     rejected: u64,
@@ -137,16 +137,16 @@ pub(crate) struct Accounts {
     bytes: f64,
     done: Instant,
     spun_up: u64,
-    spins: Spins,
+    spin_up_counter: SpinUpCounter,
     queue_max: u64,
     pub(crate) power: Power,
-    pub(crate) rebuild: RebuildAccount,
+    pub(crate) rebuild: RebuildStats,
     last: Instant,
 }
 
 /// Counters of a rebuild.
 #[derive(Debug, Default)]
-pub(crate) struct RebuildAccount {
+pub(crate) struct RebuildStats {
     /// When the disk failed, until its last stack is written.
     pub(crate) since: Option<Instant>,
     pub(crate) took: Duration,
@@ -172,7 +172,7 @@ impl Times {
     }
 }
 
-impl Accounts {
+impl Stats {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let window = scenario.measured();
         let [completion, first_byte, soon_first_byte, service] = Default::default();
@@ -190,10 +190,10 @@ impl Accounts {
             bytes: 0.0,
             done: window[0],
             spun_up: 0,
-            spins: Spins::default(),
+            spin_up_counter: SpinUpCounter::default(),
             queue_max: 0,
             power: Power::new(&scenario.disks, window),
-            rebuild: RebuildAccount::default(),
+            rebuild: RebuildStats::default(),
             last: Instant::ZERO,
         }
     }
@@ -272,7 +272,7 @@ impl Accounts {
     /// Counts the spin-up of disks of a group, or of a read's disks that belong to no group.
     pub(crate) fn spun_up(&mut self, now: Instant, group: Option<u32>, disks: u32) {
         if let Some(group) = group {
-            self.spins.note(now, group);
+            self.spin_up_counter.record(now, group);
         }
         if self.counts(now) {
             self.spun_up += u64::from(disks);
@@ -285,7 +285,7 @@ impl Accounts {
         let a_year = YEAR_S / window / f64::from(DISKS);
         let (offered, rejected, spun_up) =
             (count(self.offered), count(self.rejected), count(self.spun_up));
-        let (power, power_max) = self.power.of_window();
+        let (power, power_max) = self.power.window_power();
         let p95 = |of: &Histogram| if of.is_empty() { 0.0 } else { of.quantile(950) };
         RunResult {
             seed: ended.seed,
@@ -302,7 +302,7 @@ impl Accounts {
             throughput: self.sent / window,
             bytes: self.bytes,
             span: self.done.since(from).as_secs_f64(),
-            spin_ups_day_max: self.spins.most(),
+            spin_ups_day_max: self.spin_up_counter.most(),
             spin_ups: spun_up * a_year,
             spin_ups_per_tb: if self.sent > 0.0 { spun_up / self.sent * 1e12 } else { 0.0 },
             disk_bytes: self.read * a_year,

@@ -8,18 +8,18 @@
 
 use fulgurite_units::{Instant, Seed};
 
-use super::driven::{Driven, Machines};
-use super::provisioned::Provisioned;
-use super::random::Random;
-use super::result::{Accounts, RunResult, Times};
+use super::pelican_rack::{MachineEvent, PelicanRack};
+use super::provisioned_rack::Provisioned;
+use super::random_rack::Random;
+use super::reference_rack::{GroupEvent, ReferenceRack};
+use super::result::{RunResult, Stats, Times};
 use super::scenario::{Configuration, Scenario};
 use super::shape::{CLASSES, GROUPS, class_of, half_of};
 use super::share::Kind;
 use super::transfers::{Op, OpIndex, Ops, Transfers};
-use super::walked::{Happening, Walked};
-use super::workload::{Read, Reads, float};
+use super::workload::{Read, Reads, to_f64};
 use crate::Error;
-use crate::engine::{Agenda, Ended, Observer, Stage, System};
+use crate::engine::{Context, Ended, EventQueue, Observer, System};
 
 /// A rack of cold disks.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Rack {
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) scenario: Scenario,
-    pub(crate) accounts: Accounts,
+    pub(crate) stats: Stats,
     pub(crate) ops: Ops,
     pub(crate) transfers: Transfers,
 }
@@ -40,38 +40,38 @@ pub(crate) struct Common {
 /// What decides which disks spin.
 #[derive(Debug)]
 enum Layout {
-    Pelican(Box<Driven>),
-    Reference(Box<Walked>),
+    Pelican(Box<PelicanRack>),
+    Reference(Box<ReferenceRack>),
     Provisioned(Provisioned),
     Random(Box<Random>),
 }
 
 /// A pending event of a rack.
 #[derive(Clone, Copy, Debug)]
-pub struct Planned(pub(crate) Next);
+pub struct ScheduledEvent(pub(crate) PendingEvent);
 
 /// The kinds of pending events.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Next {
+pub(crate) enum PendingEvent {
     /// The seek of an operation is done.
-    Found(OpIndex),
+    SeekDone(OpIndex),
     /// A flow of a server ends, unless something has changed since that was planned.
     Ends { server: u8, version: u64 },
     /// Straw man: the disks in the way of a read are unmounted.
     Unmounted(OpIndex),
     /// Straw man: the disks of a read have spun up.
-    Turned(OpIndex),
+    SpunUp(OpIndex),
     /// An event of the rack that is run by the controller.
-    Machines(Machines),
+    MachineEvent(MachineEvent),
     /// An event of the reference.
-    Group(Happening),
+    Group(GroupEvent),
 }
 
 /// Observable events of a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Seen {
+pub enum Observation {
     /// A read arrived.
-    Came {
+    Arrived {
         /// The group of its blob.
         group: u32,
     },
@@ -81,7 +81,7 @@ pub enum Seen {
         group: u32,
     },
     /// The turn of a read came.
-    Begun {
+    ServiceStarted {
         /// The group.
         group: u32,
     },
@@ -91,7 +91,7 @@ pub enum Seen {
         group: u32,
     },
     /// The last byte of a read was sent.
-    Gone {
+    Departed {
         /// The group.
         group: u32,
     },
@@ -105,13 +105,13 @@ pub enum Seen {
         /// The group.
         group: u32,
         /// The new state.
-        is: Doing,
+        is: GroupState,
     },
 }
 
 /// The state of a group's disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Doing {
+pub enum GroupState {
     /// They are in standby.
     Sleep,
     /// They are spinning up.
@@ -128,24 +128,28 @@ impl System for Rack {
     const NAME: &'static str = "pelican";
     type Scenario = Scenario;
     type Arrival = Read;
-    type Next = Planned;
-    type Seen<'a> = Seen;
+    type PendingEvent = ScheduledEvent;
+    type Observation<'a> = Observation;
     type Result = RunResult;
 
-    fn new(scenario: &Scenario, seed: &Seed, agenda: &mut Agenda<Planned>) -> Result<Self, Error> {
+    fn new(
+        scenario: &Scenario,
+        seed: &Seed,
+        event_queue: &mut EventQueue<ScheduledEvent>,
+    ) -> Result<Self, Error> {
         scenario.validate()?;
         let mut common = Common {
             scenario: scenario.clone(),
-            accounts: Accounts::new(scenario),
+            stats: Stats::new(scenario),
             ops: Ops::default(),
             transfers: Transfers::new(&scenario.disks, &scenario.network),
         };
         let layout = match scenario.configuration {
             Configuration::Pelican => {
-                Layout::Pelican(Box::new(Driven::new(scenario, seed, agenda)?))
+                Layout::Pelican(Box::new(PelicanRack::new(scenario, seed, event_queue)?))
             }
             Configuration::Reference => {
-                Layout::Reference(Box::new(Walked::new(scenario, seed, agenda)))
+                Layout::Reference(Box::new(ReferenceRack::new(scenario, seed, event_queue)))
             }
             Configuration::Provisioned => Layout::Provisioned(Provisioned::new(&mut common)),
             Configuration::Random { look_ahead } => {
@@ -159,60 +163,73 @@ impl System for Rack {
         Reads::new(&scenario.workload, GROUPS, scenario.measured(), seed)
     }
 
-    fn arrives_at(arrival: &Read) -> Instant {
+    fn arrival_time(arrival: &Read) -> Instant {
         arrival.at
     }
 
-    fn arrive<O: Observer<Self>>(&mut self, read: &Read, stage: &mut Stage<'_, Self, O>) {
+    fn handle_arrival<O: Observer<Self>>(&mut self, read: &Read, ctx: &mut Context<'_, Self, O>) {
         let Read { at, group, size, promise } = *read;
-        stage.note(&(Seen::Came { group }, size));
-        stage.show(Seen::Came { group });
+        ctx.record(&(Observation::Arrived { group }, size));
+        ctx.notify(Observation::Arrived { group });
         let limit = self.common.scenario.scheduler.queue_max;
         let (queued, limit) = match &self.layout {
             // The controller rejects reads itself.
-            Layout::Pelican(driven) => (driven.queued(group), u32::MAX),
-            Layout::Reference(walked) => (walked.queued(group), limit),
+            Layout::Pelican(pelican_rack) => (pelican_rack.queued(group), u32::MAX),
+            Layout::Reference(reference_rack) => (reference_rack.queued(group), limit),
             Layout::Provisioned(provisioned) => (provisioned.queued(group), limit),
             Layout::Random(random) => {
                 (random.queued(), limit * u32::try_from(CLASSES).unwrap_or(1))
             }
         };
-        self.common.accounts.offered(at, u64::from(queued));
+        self.common.stats.offered(at, u64::from(queued));
         if queued >= limit {
-            self.common.accounts.rejected(at);
-            stage.note(&Seen::Rejected { group });
-            stage.show(Seen::Rejected { group });
+            self.common.stats.rejected(at);
+            ctx.record(&Observation::Rejected { group });
+            ctx.notify(Observation::Rejected { group });
             return;
         }
         let times = Times::new(at, promise);
-        let stack = float(size) / f64::from(self.common.scenario.disks.stacks);
+        let stack = to_f64(size) / f64::from(self.common.scenario.disks.stacks);
         let index = self.common.ops.put(Op { kind: Kind::Read, times, group, stack });
         match &mut self.layout {
-            Layout::Pelican(driven) => driven.arrive(index, &mut self.common, stage),
-            Layout::Reference(walked) => walked.arrive(index, &mut self.common, stage),
-            Layout::Provisioned(of) => of.arrive(index, &mut self.common, stage),
-            Layout::Random(random) => random.arrive(index, &mut self.common, stage),
+            Layout::Pelican(pelican_rack) => {
+                pelican_rack.handle_arrival(index, &mut self.common, ctx)
+            }
+            Layout::Reference(reference_rack) => {
+                reference_rack.handle_arrival(index, &mut self.common, ctx)
+            }
+            Layout::Provisioned(queues) => queues.handle_arrival(index, &mut self.common, ctx),
+            Layout::Random(random) => random.handle_arrival(index, &mut self.common, ctx),
         }
     }
 
-    fn happen<O: Observer<Self>>(&mut self, next: Planned, stage: &mut Stage<'_, Self, O>) {
+    fn handle_event<O: Observer<Self>>(
+        &mut self,
+        next: ScheduledEvent,
+        ctx: &mut Context<'_, Self, O>,
+    ) {
         match (next.0, &mut self.layout) {
-            (Next::Found(index), _) => self.found(index, stage),
-            (Next::Ends { server, version }, _) => self.ends(usize::from(server), version, stage),
-            (Next::Unmounted(index), Layout::Random(random)) => {
-                random.unmounted(index, &mut self.common, stage);
+            (PendingEvent::SeekDone(index), _) => self.seek_done(index, ctx),
+            (PendingEvent::Ends { server, version }, _) => {
+                self.ends(usize::from(server), version, ctx)
             }
-            (Next::Turned(index), Layout::Random(random)) => {
-                random.turned(index, &mut self.common, stage);
+            (PendingEvent::Unmounted(index), Layout::Random(random)) => {
+                random.unmounted(index, &mut self.common, ctx);
             }
-            (Next::Machines(machines), Layout::Pelican(driven)) => {
-                driven.happen(machines, &mut self.common, stage);
+            (PendingEvent::SpunUp(index), Layout::Random(random)) => {
+                random.spun_up(index, &mut self.common, ctx);
             }
-            (Next::Group(happening), Layout::Reference(walked)) => {
-                walked.happen(happening, &mut self.common, stage);
+            (PendingEvent::MachineEvent(machines), Layout::Pelican(pelican_rack)) => {
+                pelican_rack.handle_event(machines, &mut self.common, ctx);
+            }
+            (PendingEvent::Group(happening), Layout::Reference(reference_rack)) => {
+                reference_rack.handle_event(happening, &mut self.common, ctx);
             }
             (
-                Next::Unmounted(_) | Next::Turned(_) | Next::Machines(_) | Next::Group(_),
+                PendingEvent::Unmounted(_)
+                | PendingEvent::SpunUp(_)
+                | PendingEvent::MachineEvent(_)
+                | PendingEvent::Group(_),
                 Layout::Pelican(_)
                 | Layout::Reference(_)
                 | Layout::Provisioned(_)
@@ -224,77 +241,77 @@ impl System for Rack {
     fn is_done(&self) -> bool {
         self.common.ops.is_empty()
             && match &self.layout {
-                Layout::Pelican(driven) => driven.is_done(),
-                Layout::Reference(walked) => walked.is_done(),
+                Layout::Pelican(pelican_rack) => pelican_rack.is_done(),
+                Layout::Reference(reference_rack) => reference_rack.is_done(),
                 Layout::Provisioned(_) | Layout::Random(_) => true,
             }
     }
 
     fn result(self, ended: Ended) -> RunResult {
-        self.common.accounts.result(ended)
+        self.common.stats.result(ended)
     }
 }
 
 impl Rack {
     /// Sends the first byte of an operation, and starts its flow.
-    fn found<O: Observer<Self>>(&mut self, index: OpIndex, stage: &mut Stage<'_, Self, O>) {
+    fn seek_done<O: Observer<Self>>(&mut self, index: OpIndex, ctx: &mut Context<'_, Self, O>) {
         let op = *self.common.ops.get(index);
-        let now = stage.now();
+        let now = ctx.now();
         if op.kind == Kind::Read {
             let failed = self.common.scenario.rebuild.map(|rebuild| class_of(rebuild.group));
             let same_class = failed == Some(class_of(op.group));
-            self.common.accounts.first_byte(now, op.times, same_class);
-            stage.note(&Seen::FirstByte { group: op.group });
-            stage.show(Seen::FirstByte { group: op.group });
+            self.common.stats.first_byte(now, op.times, same_class);
+            ctx.record(&Observation::FirstByte { group: op.group });
+            ctx.notify(Observation::FirstByte { group: op.group });
         }
         let server = self.common.transfers.server_of(half_of(op.group));
         self.common.transfers.begin(now, server, index, &op);
-        self.plan_end(server, stage);
+        self.plan_end(server, ctx);
     }
 
     fn ends<O: Observer<Self>>(
         &mut self,
         server: usize,
         version: u64,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     ) {
         if !self.common.transfers.is_current(server, version) {
             return;
         }
-        while let Some(index) = self.common.transfers.take_ended(stage.now(), server) {
-            self.ended(index, stage);
+        while let Some(index) = self.common.transfers.take_ended(ctx.now(), server) {
+            self.ended(index, ctx);
         }
-        self.plan_end(server, stage);
+        self.plan_end(server, ctx);
     }
 
     /// Schedules the end of the flow that ends next.
-    fn plan_end<O: Observer<Self>>(&self, server: usize, stage: &mut Stage<'_, Self, O>) {
+    fn plan_end<O: Observer<Self>>(&self, server: usize, ctx: &mut Context<'_, Self, O>) {
         if let Some((at, version)) = self.common.transfers.next_end(server) {
             let server = u8::try_from(server).unwrap_or(u8::MAX);
-            stage.put(at, Planned(Next::Ends { server, version }));
+            ctx.put(at, ScheduledEvent(PendingEvent::Ends { server, version }));
         }
     }
 
-    fn ended<O: Observer<Self>>(&mut self, index: OpIndex, stage: &mut Stage<'_, Self, O>) {
+    fn ended<O: Observer<Self>>(&mut self, index: OpIndex, ctx: &mut Context<'_, Self, O>) {
         let op = self.common.ops.take(index);
-        let now = stage.now();
+        let now = ctx.now();
         let disks = &self.common.scenario.disks;
         let read = op.stack * f64::from(disks.read_stacks);
-        let seen = match op.kind {
+        let observation = match op.kind {
             Kind::Read => {
                 let sent = op.stack * f64::from(disks.stacks);
-                self.common.accounts.ended(now, op.times, sent, read);
-                Seen::Gone { group: op.group }
+                self.common.stats.ended(now, op.times, sent, read);
+                Observation::Departed { group: op.group }
             }
-            Kind::Rebuild => Seen::Rebuilt { group: op.group },
+            Kind::Rebuild => Observation::Rebuilt { group: op.group },
         };
-        stage.note(&seen);
-        stage.show(seen);
+        ctx.record(&observation);
+        ctx.notify(observation);
         match &mut self.layout {
-            Layout::Pelican(driven) => driven.ended(index, &op, &mut self.common, stage),
-            Layout::Reference(walked) => walked.ended(&op, &mut self.common, stage),
-            Layout::Provisioned(of) => of.ended(op.group, &mut self.common, stage),
-            Layout::Random(random) => random.ended(index, &mut self.common, stage),
+            Layout::Pelican(pelican_rack) => pelican_rack.ended(index, &op, &mut self.common, ctx),
+            Layout::Reference(reference_rack) => reference_rack.ended(&op, &mut self.common, ctx),
+            Layout::Provisioned(queues) => queues.ended(op.group, &mut self.common, ctx),
+            Layout::Random(random) => random.ended(index, &mut self.common, ctx),
         }
     }
 }

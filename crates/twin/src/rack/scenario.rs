@@ -5,7 +5,7 @@ use fulgurite_units::{ByteCount, Duration, Instant};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::laws::Law;
+use super::latencies::Law;
 use super::shape::{DISKS_OF_GROUP, GROUPS, STACKS_OF_BLOB};
 use super::workload::Workload;
 use crate::{Error, scenario};
@@ -19,7 +19,7 @@ const TABLES: [&str; 3] = ["disks", "network", "scheduler"];
 pub struct Scenario {
     /// The system.
     #[serde(default)]
-    pub system: Named,
+    pub system: SystemTag,
     /// How the rack is provisioned and laid out.
     #[serde(default)]
     pub configuration: Configuration,
@@ -48,7 +48,7 @@ pub struct Scenario {
 /// The name of the system in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Named {
+pub enum SystemTag {
     /// A Pelican rack.
     #[default]
     Pelican,
@@ -130,7 +130,7 @@ pub struct Network {
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
     /// What a class serves next; the paper's `reference` has only its own order.
-    pub order: Sequence,
+    pub order: ServiceOrder,
     /// For the order `due`: how long a read is delayed on purpose, so that others of its group join
     /// it.
     pub patience: Duration,
@@ -138,7 +138,7 @@ pub struct Scheduler {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
     /// Which disks of a group are spun up for reads: all, or as few as give each read 15 stacks.
-    pub wakes: Woken,
+    pub wakes: SpinUpScope,
     /// Additional disks per read, where only the needed ones are spun up.
     pub spare: u32,
     /// Maximum number of reads waiting in a class; more are rejected.
@@ -160,7 +160,7 @@ pub struct Scheduler {
 /// What a class serves next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sequence {
+pub enum ServiceOrder {
     /// Batches in the order of their first reads (section 2.2.3).
     #[default]
     Batches,
@@ -171,7 +171,7 @@ pub enum Sequence {
 /// Which disks of a group are spun up for reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Woken {
+pub enum SpinUpScope {
     /// All of them, as in the paper.
     #[default]
     All,
@@ -230,10 +230,10 @@ impl Default for Network {
 impl Default for Scheduler {
     fn default() -> Self {
         Self {
-            order: Sequence::Batches,
+            order: ServiceOrder::Batches,
             patience: Duration::ZERO,
             max_spinups_per_day: None,
-            wakes: Woken::All,
+            wakes: SpinUpScope::All,
             spare: 0,
             queue_max: 1_000,
             reorder: ByteCount::new(500_000_000_000),
@@ -250,7 +250,7 @@ impl Scenario {
     #[must_use]
     pub fn pelican(workload: Workload) -> Self {
         Self {
-            system: Named::Pelican,
+            system: SystemTag::Pelican,
             configuration: Configuration::Pelican,
             warm_up: warm_up(),
             window: window(),
@@ -299,13 +299,13 @@ impl Scenario {
                 return refuse("rebuild.stack", "0B".to_owned(), "at least one byte");
             }
         }
-        let is_papers = self.scheduler.order == Sequence::Batches
+        let is_papers = self.scheduler.order == ServiceOrder::Batches
             && self.scheduler.max_spinups_per_day.is_none();
         if !is_papers && self.configuration != Configuration::Pelican {
             let field = "scheduler.order, scheduler.max_spinups_per_day";
             return refuse(field, "set".to_owned(), "of configuration pelican");
         }
-        if self.scheduler.wakes == Woken::Needed {
+        if self.scheduler.wakes == SpinUpScope::Needed {
             let is_fit = self.disks.read_stacks == self.disks.stacks
                 && self.disks.awake == DISKS_OF_GROUP
                 && !self.disks.mount_each
@@ -404,7 +404,7 @@ impl Scheduler {
 }
 
 impl scenario::Scenario for Scenario {
-    const WORDS: &'static [&'static str] = &["rate", "reads", "reorder_gb"];
+    const ALIASES: &'static [&'static str] = &["rate", "reads", "reorder_gb"];
 
     fn check(&self) -> Result<(), Error> {
         self.validate()
@@ -416,7 +416,7 @@ impl scenario::Scenario for Scenario {
 
     /// Fills in omitted tables, so that their fields can be set.
     fn resolve(table: Table) -> Result<Table, String> {
-        scenario::fill_in(table, &Self::pelican(Workload::poisson(1.0)), &TABLES)
+        scenario::fill_defaults(table, &Self::pelican(Workload::poisson(1.0)), &TABLES)
     }
 
     /// Resolves a word: `rate` is the rate of Poisson reads, `reads` the count of a burst,

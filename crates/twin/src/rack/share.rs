@@ -33,13 +33,13 @@ pub(crate) enum Kind {
 
 /// How much of each link a flow of a kind uses per byte per second of one of its disks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Uses(pub(crate) [f64; LINKS]);
+pub(crate) struct LinkUsage(pub(crate) [f64; LINKS]);
 
 /// Returns the max-min fair rates of the kinds for these numbers of flows, none above `cap`: all
 /// rates rise together until one of their links is full or the cap is reached.
 pub(crate) fn max_min<const K: usize>(
     counts: [f64; K],
-    uses: [Uses; K],
+    uses: [LinkUsage; K],
     links: [f64; LINKS],
     cap: f64,
 ) -> [f64; K] {
@@ -88,7 +88,7 @@ pub(crate) fn max_min<const K: usize>(
 pub(crate) struct Server<F> {
     links: [f64; LINKS],
     disk: f64,
-    uses: [Uses; KINDS],
+    uses: [LinkUsage; KINDS],
     kinds: [Flows<F>; KINDS],
     at: Instant,
     /// Increases with each change, to detect ends that were planned before it.
@@ -114,7 +114,7 @@ struct End<F> {
 
 impl<F: Copy> Server<F> {
     /// Creates a server whose links and disks have these rates, in bytes per second.
-    pub(crate) fn new(links: [f64; LINKS], disk: f64, uses: [Uses; KINDS]) -> Self {
+    pub(crate) fn new(links: [f64; LINKS], disk: f64, uses: [LinkUsage; KINDS]) -> Self {
         let kinds =
             std::array::from_fn(|_| Flows { progress: 0.0, rate: 0.0, ends: BinaryHeap::new() });
         Self { links, disk, uses, kinds, at: Instant::ZERO, version: 0 }
@@ -214,10 +214,10 @@ mod tests {
     use fulgurite_units::{Duration, Instant};
     use proptest::prelude::*;
 
-    use super::{Kind, LINKS, Server, Uses, max_min};
+    use super::{Kind, LINKS, LinkUsage, Server, max_min};
 
-    const READ: Uses = Uses([18.0, 15.0]);
-    const REBUILD: Uses = Uses([18.0, 0.0]);
+    const READ: LinkUsage = LinkUsage([18.0, 15.0]);
+    const REBUILD: LinkUsage = LinkUsage([18.0, 0.0]);
     const DISK: f64 = 105e6;
     const ROOT: f64 = 8e9;
     const NIC: f64 = 2.5e9;
@@ -251,7 +251,7 @@ mod tests {
             links in prop::array::uniform2(1e6..1e10),
         ) {
             let (counts, uses) =
-                (counts.map(f64::from), uses.map(|uses| Uses(uses.map(f64::from))));
+                (counts.map(f64::from), uses.map(|uses| LinkUsage(uses.map(f64::from))));
             let rates = max_min(counts, uses, links, DISK);
             let used = |link: usize| -> f64 {
                 (0..3).map(|kind| counts[kind] * uses[kind].0[link] * rates[kind]).sum()

@@ -6,15 +6,15 @@ use std::path::Path;
 use fulgurite_units::{ByteCount, Duration, Instant, settings};
 use toml::Table;
 
-use super::scenario::{Configuration, Rebuild, Scenario, Woken};
+use super::scenario::{Configuration, Rebuild, Scenario, SpinUpScope};
 use super::workload::{Arrivals, Sizes, Workload};
-use super::{Doing, Law, Rack, RunResult, Seen};
+use super::{GroupState, Law, Observation, Rack, RunResult};
 use crate::engine::{Observer, run, run_observed};
-use crate::experiment::{Published as _, SourceFile, Suite};
-use crate::measured::metric_names;
+use crate::experiment::{PaperSystem as _, SourceFile, Suite};
+use crate::metrics::metric_names;
+use crate::presentation::ReportedSystem;
 use crate::report::{Facts, run_page};
-use crate::reported::Reported;
-use crate::scenario::{Head, SystemName, changed};
+use crate::scenario::{Head, SystemName, with_overrides};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -31,14 +31,14 @@ fn provisioned(rate: f64) -> Scenario {
 }
 
 #[track_caller]
-fn near(value: f64, expected: f64, by: f64) {
-    assert!((value / expected - 1.0).abs() <= by, "{value} for {expected}");
+fn near(value: f64, expected: f64, tolerance: f64) {
+    assert!((value / expected - 1.0).abs() <= tolerance, "{value} for {expected}");
 }
 
 /// Checks invariants after every event: of each class at most one group is not in standby, reads go
 /// to groups in service, and power and cooling supply what spins.
 struct Auditor {
-    doing: Vec<Doing>,
+    state: Vec<GroupState>,
     /// An error planted as a canary: it must be found.
     slip: bool,
     reading: [u32; 4],
@@ -48,38 +48,38 @@ struct Auditor {
 
 impl Auditor {
     fn new(slip: bool) -> Self {
-        let doing = vec![Doing::Sleep; 48];
-        Self { doing, slip, reading: [0; 4], found: Vec::new(), woken: 0 }
+        let state = vec![GroupState::Sleep; 48];
+        Self { state, slip, reading: [0; 4], found: Vec::new(), woken: 0 }
     }
 
     fn awake(&self, class: usize) -> usize {
-        let of = &self.doing[class * 12..(class + 1) * 12];
-        of.iter().filter(|doing| **doing != Doing::Sleep).count()
+        let of = &self.state[class * 12..(class + 1) * 12];
+        of.iter().filter(|state| **state != GroupState::Sleep).count()
     }
 
     fn serves(&mut self, group: u32, what: &str) {
-        if self.doing[group as usize] != Doing::Serve {
+        if self.state[group as usize] != GroupState::Serve {
             self.found.push(format!("{what} of group {group}, which does not serve"));
         }
     }
 }
 
 impl Observer<Rack> for Auditor {
-    fn see(&mut self, _: Instant, seen: Seen) {
-        match seen {
-            Seen::Group { group, is } => {
+    fn observe(&mut self, _: Instant, observation: Observation) {
+        match observation {
+            Observation::Group { group, is } => {
                 // The canary misses groups that go to standby.
-                if self.slip && is == Doing::Sleep {
+                if self.slip && is == GroupState::Sleep {
                     return;
                 }
-                self.woken += u64::from(is == Doing::SpinUp);
-                self.doing[group as usize] = is;
+                self.woken += u64::from(is == GroupState::SpinUp);
+                self.state[group as usize] = is;
                 let class = group as usize / 12;
                 if self.awake(class) > 1 {
                     self.found.push(format!("two groups of class {class} are awake"));
                 }
             }
-            Seen::Begun { group } => {
+            Observation::ServiceStarted { group } => {
                 let class = group as usize / 12;
                 self.reading[class] += 1;
                 if self.reading[class] > 1 {
@@ -87,12 +87,14 @@ impl Observer<Rack> for Auditor {
                 }
                 self.serves(group, "a read");
             }
-            Seen::FirstByte { group } | Seen::Rebuilt { group } => self.serves(group, "a byte"),
-            Seen::Gone { group } => {
+            Observation::FirstByte { group } | Observation::Rebuilt { group } => {
+                self.serves(group, "a byte")
+            }
+            Observation::Departed { group } => {
                 self.serves(group, "an end");
                 self.reading[group as usize / 12] -= 1;
             }
-            Seen::Came { .. } | Seen::Rejected { .. } => {}
+            Observation::Arrived { .. } | Observation::Rejected { .. } => {}
         }
     }
 }
@@ -130,7 +132,7 @@ fn the_controller_does_what_the_paper_says() {
             .map(|configuration| Scenario { configuration, ..scenario(rate) })
             .map(|scenario| run::<Rack>(&scenario, 5).unwrap());
         assert_eq!(ours.offered, papers.offered);
-        for (of, by) in [
+        for (of, tolerance) in [
             (|run: &RunResult| run.first_byte.mean, 0.04),
             (|run: &RunResult| run.service.mean, 0.02),
             (|run: &RunResult| run.spin_ups, 0.02),
@@ -138,7 +140,7 @@ fn the_controller_does_what_the_paper_says() {
             (|run: &RunResult| run.throughput, 0.01),
         ] as [(fn(&RunResult) -> f64, f64); 5]
         {
-            near(of(&ours), of(&papers), by);
+            near(of(&ours), of(&papers), tolerance);
         }
     }
 }
@@ -152,13 +154,13 @@ fn in_the_prototype_the_classes_of_a_half_spin_up_one_after_the_other() {
         most: [u32; 2],
     }
     impl Observer<Rack> for Halves {
-        fn see(&mut self, _: Instant, seen: Seen) {
-            let Seen::Group { group, is } = seen else { return };
+        fn observe(&mut self, _: Instant, observation: Observation) {
+            let Observation::Group { group, is } = observation else { return };
             let half = group as usize / 24;
             match is {
-                Doing::SpinUp => self.spinning_up[half] += 1,
-                Doing::Mount => self.spinning_up[half] -= 1,
-                Doing::Sleep | Doing::Serve | Doing::Unmount => {}
+                GroupState::SpinUp => self.spinning_up[half] += 1,
+                GroupState::Mount => self.spinning_up[half] -= 1,
+                GroupState::Sleep | GroupState::Serve | GroupState::Unmount => {}
             }
             self.most[half] = self.most[half].max(self.spinning_up[half]);
         }
@@ -269,19 +271,19 @@ fn only_the_disks_that_are_needed_are_woken() {
     let woken = |rate: f64, wakes| {
         let mut scenario = scenario(rate);
         scenario.disks.read_stacks = 15;
-        scenario.disks.mount_each = wakes == Woken::All;
+        scenario.disks.mount_each = wakes == SpinUpScope::All;
         scenario.scheduler.wakes = wakes;
         run::<Rack>(&scenario, 1).unwrap()
     };
-    let [all, needed] = [Woken::All, Woken::Needed].map(|wakes| woken(0.01, wakes));
+    let [all, needed] = [SpinUpScope::All, SpinUpScope::Needed].map(|wakes| woken(0.01, wakes));
     near(needed.spin_ups / all.spin_ups, 15.0 / 24.0, 0.02);
-    let [all, needed] = [Woken::All, Woken::Needed].map(|wakes| woken(0.5, wakes));
+    let [all, needed] = [SpinUpScope::All, SpinUpScope::Needed].map(|wakes| woken(0.5, wakes));
     assert!(needed.spin_ups < 0.8 * all.spin_ups, "{} of {}", needed.spin_ups, all.spin_ups);
     let [own, theirs] = [needed.first_byte.p99, all.first_byte.p99];
     assert!(own < 1.1 * theirs, "{own} for {theirs}");
-    assert_eq!(needed.hash, woken(0.5, Woken::Needed).hash);
+    assert_eq!(needed.hash, woken(0.5, SpinUpScope::Needed).hash);
     let mut whole = scenario(1.0);
-    whole.scheduler.wakes = Woken::Needed;
+    whole.scheduler.wakes = SpinUpScope::Needed;
     let error = run::<Rack>(&whole, 1).unwrap_err().to_string();
     assert!(error.starts_with("scheduler.wakes"), "{error}");
 }
@@ -346,12 +348,13 @@ fn a_file_says_only_what_is_not_the_papers() {
     let table: Table = toml::from_str(FILE).unwrap();
     let plain: Scenario = settings::from_toml(FILE).unwrap();
     assert_eq!(plain, Scenario::pelican(Workload::poisson(1.0)));
-    let set = |text: &str| changed::<Scenario>(table.clone(), &toml::from_str(text).unwrap());
+    let set =
+        |text: &str| with_overrides::<Scenario>(table.clone(), &toml::from_str(text).unwrap());
     assert_eq!(set("").unwrap(), plain);
-    let changed = set("'disks.seek' = '1ms'\nrate = 3.0\nreorder_gb = 7").unwrap();
-    assert_eq!(changed.disks.seek, Duration::from_millis(1));
-    assert_eq!(changed.workload.arrivals, Arrivals::Poisson { rate: 3.0 });
-    assert_eq!(changed.scheduler.reorder, ByteCount::new(7_000_000_000));
+    let with_overrides = set("'disks.seek' = '1ms'\nrate = 3.0\nreorder_gb = 7").unwrap();
+    assert_eq!(with_overrides.disks.seek, Duration::from_millis(1));
+    assert_eq!(with_overrides.workload.arrivals, Arrivals::Poisson { rate: 3.0 });
+    assert_eq!(with_overrides.scheduler.reorder, ByteCount::new(7_000_000_000));
     assert!(set("'network.nic_gbps' = inf").unwrap().network.nic_gbps.is_infinite());
     assert!(set("'disks.seeks' = 1").unwrap_err().contains("unknown field"));
     assert!(set("reorder_gb = -1").unwrap_err().contains("reorder_gb"));
@@ -360,26 +363,26 @@ fn a_file_says_only_what_is_not_the_papers() {
 #[test]
 fn a_run_is_recorded_and_drawn() {
     let scenario = scenario(1.0);
-    let courses: Vec<_> = [1, 2]
+    let timelines: Vec<_> = [1, 2]
         .map(|seed| {
             let mut recorder = Rack::recorder(&scenario, seed);
             run_observed::<Rack, _>(&scenario, seed, &mut recorder).unwrap();
-            Rack::course(recorder)
+            Rack::timeline(recorder)
         })
         .into();
     // One group per class at a time: no column exceeds four groups.
-    let columns = courses[0].groups[0].len();
+    let columns = timelines[0].groups[0].len();
     for column in 0..columns {
-        let sum: f64 = courses[0].groups.iter().map(|group| group[column]).sum();
+        let sum: f64 = timelines[0].groups.iter().map(|group| group[column]).sum();
         assert!(sum <= 4.0 + 1e-9, "{sum}");
     }
-    let page = run_page::<Rack>(&scenario, &courses, &[], &Facts::default());
+    let page = run_page::<Rack>(&scenario, &timelines, &[], &Facts::default());
     assert!(page.contains("Groups that can be read") && page.contains("Reads waiting"));
     assert!(!Rack::rows(&scenario, &[]).is_empty());
-    let aside = Rack::aside(&scenario, &[&RunResult::default()]);
-    assert_eq!(aside.work, Some((1.0, "serves")));
+    let companions = Rack::companions(&scenario, &[&RunResult::default()]);
+    assert_eq!(companions.work, Some((1.0, "serves")));
     let names = metric_names::<RunResult>();
-    for name in Rack::SWEPT {
+    for name in Rack::DEFAULT_METRICS {
         assert!(names.contains(&(*name).to_owned()), "{name}");
     }
 }

@@ -4,7 +4,7 @@ use fulgurite_units::{Duration, Instant};
 
 use super::result::Times;
 use super::scenario::{Disks, Network};
-use super::share::{Kind, Server, Uses};
+use super::share::{Kind, LinkUsage, Server};
 
 /// A read or a rebuild of a stack, by its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,9 +67,9 @@ impl Transfers {
     pub(crate) fn new(disks: &Disks, network: &Network) -> Self {
         let bytes = |gbps: f64| gbps * 1e9 / 8.0;
         let links = [bytes(network.root_gbps), bytes(network.nic_gbps)];
-        let read = Uses([f64::from(disks.read_stacks), f64::from(disks.stacks)]);
+        let read = LinkUsage([f64::from(disks.read_stacks), f64::from(disks.stacks)]);
         // A rebuild reads the other stacks of the blob and writes one.
-        let rebuild = Uses([f64::from(disks.read_stacks), 0.0]);
+        let rebuild = LinkUsage([f64::from(disks.read_stacks), 0.0]);
         let server = Server::new(links, disks.rate, [read, rebuild]);
         Self { servers: vec![server; network.servers as usize], seek: disks.seek }
     }

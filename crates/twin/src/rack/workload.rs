@@ -3,7 +3,7 @@
 use fulgurite_units::{ByteCount, Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 
-use super::laws::stream;
+use super::latencies::stream;
 use crate::Error;
 use crate::workload::{Draws, Exponentials, exp2, floor, ln};
 
@@ -188,7 +188,7 @@ impl Sizes {
             Self::Fixed { size: ByteCount::ZERO } => refuse("0B".to_owned(), "at least one byte"),
             Self::Fixed { size } => Ok(SizeSampler::Fixed(size)),
             Self::Exponential { min, max, mean } => {
-                let [low, high, mean] = [min, max, mean].map(float);
+                let [low, high, mean] = [min, max, mean].map(to_f64);
                 if !(low > 0.0 && low < mean && mean < (low + high) / 2.0) {
                     let value = format!("{min} to {max}, mean {mean}");
                     return refuse(value, "a mean above the smallest and below the middle");
@@ -365,7 +365,7 @@ impl Iterator for Reads {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "blobs are below 2^53 bytes")]
-pub(crate) const fn float(size: ByteCount) -> f64 {
+pub(crate) const fn to_f64(size: ByteCount) -> f64 {
     size.get() as f64
 }
 

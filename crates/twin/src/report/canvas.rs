@@ -29,7 +29,7 @@ const RIGHT: f64 = 18.0;
 const BOTTOM: f64 = 52.0;
 const LEGEND_ROW: f64 = 20.0;
 /// Approximate width of a character of a legend or of a mark.
-const LETTER: f64 = 7.0;
+const CHAR_WIDTH: f64 = 7.0;
 const LEGEND_SWATCH: f64 = 44.0;
 
 /// Number of series that can be told apart: by color, by dash and by the shape of their points.
@@ -77,7 +77,7 @@ impl Canvas {
         let mut rows: Vec<Vec<(&Key, &str, f64)>> = vec![Vec::new()];
         let mut at = LEFT;
         for (key, label) in legend {
-            let width = LEGEND_SWATCH + LETTER * letters(label);
+            let width = LEGEND_SWATCH + CHAR_WIDTH * text_width(label);
             if at + width > frame.width - RIGHT && at > LEFT {
                 rows.push(Vec::new());
                 at = LEFT;
@@ -135,7 +135,7 @@ impl Canvas {
             let x = self.x_at(*tick);
             self.line("frame", [x, bottom, x, bottom + 5.0]);
             let mut y = bottom + 18.0;
-            for line in in_lines(name, room) {
+            for line in wrap(name, room) {
                 self.text("tick middle", x, y, line);
                 y += 13.0;
             }
@@ -158,7 +158,7 @@ impl Canvas {
     }
 
     /// Draws a limit with its name at the left end, for curves that rise.
-    pub(crate) fn limit_named_left(&mut self, value: f64, label: &str) {
+    pub(crate) fn limit_left(&mut self, value: f64, label: &str) {
         self.across("limit", value);
         let y = self.y_at(value) - 5.0;
         self.text("limit-label", LEFT + 6.0, y, label);
@@ -384,16 +384,16 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
 }
 
 /// Splits a name into one line, or two where it needs more space.
-fn in_lines(name: &str, room: f64) -> Vec<&str> {
+fn wrap(name: &str, room: f64) -> Vec<&str> {
     let middle = name.len() / 2;
     let spaces = name.char_indices().filter(|(_, letter)| *letter == ' ').map(|(at, _)| at);
     match spaces.min_by_key(|at| at.abs_diff(middle)) {
-        Some(at) if LETTER * letters(name) > room => vec![&name[..at], &name[at + 1..]],
+        Some(at) if CHAR_WIDTH * text_width(name) > room => vec![&name[..at], &name[at + 1..]],
         _ => vec![name],
     }
 }
 
-fn letters(text: &str) -> f64 {
+fn text_width(text: &str) -> f64 {
     count(text.chars().count())
 }
 

@@ -65,7 +65,7 @@ fn bars(data: &FigureData) -> String {
     }
     for (index, series) in data.series.iter().enumerate() {
         for point in &series.points {
-            let (at, width) = beside(point.x, index, data.series.len());
+            let (at, width) = bar_position(point.x, index, data.series.len());
             canvas.bar(series.style % STYLES, at, [0.0, point.median], width * 0.94);
             if point.max > point.min {
                 canvas.whisker(at, point.min, point.max);
@@ -75,12 +75,12 @@ fn bars(data: &FigureData) -> String {
     // After all bars, so that none covers a number.
     for (index, series) in data.series.iter().enumerate() {
         for point in &series.points {
-            let (at, _) = beside(point.x, index, data.series.len());
+            let (at, _) = bar_position(point.x, index, data.series.len());
             canvas.note(at, point.max, &number(point.median));
         }
     }
     for mark in &data.paper {
-        let (at, _) = beside(mark.x, mark.series, data.series.len());
+        let (at, _) = bar_position(mark.x, mark.series, data.series.len());
         canvas.paper(style(data, mark.series), at, mark.y);
     }
     canvas.finish()
@@ -136,7 +136,7 @@ fn places(data: &FigureData) -> (Scale, Vec<(f64, String)>) {
 }
 
 /// Returns the position and width of one of several bars side by side.
-fn beside(x: f64, index: usize, count: usize) -> (f64, f64) {
+fn bar_position(x: f64, index: usize, count: usize) -> (f64, f64) {
     #[expect(clippy::cast_precision_loss, reason = "a figure has few series")]
     let (index, count) = (index as f64, count.max(1) as f64);
     let width = BARS_WIDTH / count;

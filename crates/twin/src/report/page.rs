@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::canvas::escape;
 use super::draw::figure;
-use super::relation::{in_words, relation};
+use super::relation::{format_inputs, relation};
 use super::scale::number;
 use super::style::STYLE;
 use crate::experiment::{
-    AsideNumber, Beside, Expected, Kind, Report, Row, StatementReport, Unit, Verdict,
+    CompanionFigure, Expected, Kind, PointCompanions, Report, Row, StatementReport, Unit, Verdict,
 };
 
 /// The subject of the report, from the caller.
@@ -199,7 +199,10 @@ fn ours(row: &Row) -> String {
         }
     }
     if let Some(working) = &row.details.working {
-        text.push_str(&format!("<br><span class=\"soft\">{}</span>", escape(&in_words(working))));
+        text.push_str(&format!(
+            "<br><span class=\"soft\">{}</span>",
+            escape(&format_inputs(working))
+        ));
     }
     text
 }
@@ -248,22 +251,22 @@ fn constraints(page: &mut String, report: &Report) {
     page.push_str("<th>Constraints</tr></thead><tbody>\n");
     for statement in own {
         for of in &statement.beside {
-            let class = if of.aside.constraints.is_held() { "hit" } else { "miss" };
+            let class = if of.companions.constraints.is_met() { "hit" } else { "miss" };
             let (id, run) = (escape(&statement.id), escape(&of.run));
             put(page, format_args!("<tr><td>{id}<td>{run}"));
             for number in numbers(of) {
                 let shown = with_unit(number.unit.of(number.value), number.unit);
                 put(page, format_args!("<td class=\"number\">{shown}"));
             }
-            let line = escape(&of.aside.constraints.line());
+            let line = escape(&of.companions.constraints.line());
             put(page, format_args!("<td class=\"{class}\">{line}</tr>\n"));
         }
     }
     page.push_str("</tbody></table></div>\n");
 }
 
-fn numbers(of: &Beside) -> &[AsideNumber] {
-    &of.aside.numbers
+fn numbers(of: &PointCompanions) -> &[CompanionFigure] {
+    &of.companions.numbers
 }
 
 fn misses(page: &mut String, report: &Report) {

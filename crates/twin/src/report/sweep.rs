@@ -154,11 +154,11 @@ fn is_number(field: &SweepField) -> bool {
 }
 
 fn is_wide(values: impl Iterator<Item = f64>) -> bool {
-    let (least, most) = ends(values);
+    let (least, most) = min_max(values);
     least > 0.0 && most / least > LOG_FROM
 }
 
-fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+fn min_max(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values
         .filter(|value| value.is_finite())
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
@@ -173,7 +173,7 @@ fn last_word(field: &str) -> &str {
 /// Draws the heat map: the first field from top to bottom, the second from left to right.
 fn heat(rows: &SweepField, columns: &SweepField, metric: &SweepMetric) -> String {
     let medians = || metric.cells.iter().map(|cell| metric.unit.of(cell.median));
-    let (least, most) = ends(medians());
+    let (least, most) = min_max(medians());
     let log = is_wide(medians());
     let strength = |value: f64| {
         let share = match (most > least, log) {

@@ -2,13 +2,13 @@
 
 use fulgurite_library::Policy;
 
-use super::{Facts, Head, ResultRow, html, in_words, relation, run_page, sweep_page};
+use super::{Facts, Head, ResultRow, format_inputs, html, relation, run_page, sweep_page};
 use crate::experiment::tests::{StandIn, files};
-use crate::experiment::{Expected, Job, Made, Report, Suite, Unit, Working};
+use crate::experiment::{Derivation, Expected, Job, RelationInputs, Report, Suite, Unit};
 use crate::glass::Glass;
-use crate::glass::course::Recorder;
 use crate::glass::tests::scenario;
-use crate::sweep::{Over, Sweep};
+use crate::glass::timeline::Recorder;
+use crate::sweep::{Sweep, SweepAxis};
 
 fn report(ids: &[&str]) -> Report {
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
@@ -99,7 +99,8 @@ fn check_svg(page: &str) {
 #[test]
 fn the_page_of_a_sweep_has_pictures_and_tables() {
     let base = toml::Table::try_from(scenario(Policy::silica())).unwrap();
-    let over = |field: &str, values: Vec<toml::Value>| Over { field: field.to_owned(), values };
+    let over =
+        |field: &str, values: Vec<toml::Value>| SweepAxis { field: field.to_owned(), values };
     let drives = || over("library.shuttles_per_panel", vec![2.into(), 4.into()]);
     let policies = || over("policy", vec!["silica".into(), "no-shuttles".into()]);
     let metrics = ["completion.p999".to_owned()];
@@ -128,7 +129,7 @@ fn the_page_of_a_sweep_has_pictures_and_tables() {
 #[test]
 fn the_page_of_a_run_shows_it_over_time() {
     let scenario = scenario(Policy::fulgurite());
-    let courses: Vec<_> = [1, 2]
+    let timelines: Vec<_> = [1, 2]
         .map(|seed| {
             let mut recorder = Recorder::new(&scenario, seed);
             crate::glass::run_observed(&scenario, seed, &mut recorder).unwrap();
@@ -145,7 +146,7 @@ fn the_page_of_a_run_shows_it_over_time() {
         list: vec![("Seeds".into(), "1 to 2".into())],
         text: "platters = 300\n".into(),
     };
-    let page = run_page::<Glass>(&scenario, &courses, &[row], &facts);
+    let page = run_page::<Glass>(&scenario, &timelines, &[row], &facts);
     check_svg(&page);
     assert!(page.contains("<title>Simulated run of small.toml</title>"));
     for title in [
@@ -184,9 +185,10 @@ fn relations_are_numbers() {
     said(1.2, [Some(1.5), Some(2.2)], "1.2 < 1.5 h");
     said(97.0, [Some(96.0), None], "97 >= 96 h");
     said(1.0004, [None, Some(1.0)], "1.000400 > 1 h");
-    let made = |made| in_words(&Working { made, of: vec![5.76, 2.54], unit: Unit::Hours });
-    assert_eq!(made(Made::Ratio), "5.76 / 2.54 h");
-    assert_eq!(made(Made::StepUp), "largest step up in 5.76, 2.54 h");
+    let made =
+        |made| format_inputs(&RelationInputs { made, of: vec![5.76, 2.54], unit: Unit::Hours });
+    assert_eq!(made(Derivation::Ratio), "5.76 / 2.54 h");
+    assert_eq!(made(Derivation::StepUp), "largest step up in 5.76, 2.54 h");
 }
 
 /// The inputs of a relation are shown with it, for the files of the repository.
@@ -195,7 +197,7 @@ fn a_ratio_says_of_what() {
     let report = report(&["E7"]);
     let ratio = report.rows().find(|row| row.id == "E7.ratio").unwrap();
     let working = ratio.details.working.as_ref().unwrap();
-    assert_eq!((working.made, working.unit), (Made::Ratio, Unit::Hours));
+    assert_eq!((working.made, working.unit), (Derivation::Ratio, Unit::Hours));
     let [over, under] = working.of[..] else { panic!("a ratio is of two") };
     assert!((over / under - ratio.ours.unwrap()).abs() < 1e-9);
 }

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use fulgurite_library::Policy;
 use toml::{Table, Value};
 
-use super::{Over, POINTS_MAX, Refused, Sweep, check_metrics};
+use super::{InvalidSweep, POINTS_MAX, Sweep, SweepAxis, check_metrics};
 use crate::glass::Glass;
 use crate::glass::result::RunResult;
 use crate::glass::run;
@@ -14,8 +14,8 @@ fn base() -> Table {
     Table::try_from(scenario(Policy::silica())).unwrap()
 }
 
-fn over<const N: usize>(field: &str, values: [impl Into<Value>; N]) -> Over {
-    Over { field: field.to_owned(), values: values.into_iter().map(Into::into).collect() }
+fn over<const N: usize>(field: &str, values: [impl Into<Value>; N]) -> SweepAxis {
+    SweepAxis { field: field.to_owned(), values: values.into_iter().map(Into::into).collect() }
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn all_combinations_run_and_results_are_where_they_belong() {
 
 #[test]
 fn what_cannot_be_swept_is_refused_before_anything_runs() {
-    let refused = |over: Vec<Over>, expect: Expect| {
-        let Refused { at, problem } =
+    let refused = |over: Vec<SweepAxis>, expect: Expect| {
+        let InvalidSweep { at, problem } =
             Sweep::<Glass>::new(&base(), &Table::new(), over).unwrap_err();
         // Without the list of valid fields.
         let problem = problem.split(", expected").next().unwrap();
@@ -71,7 +71,7 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
     );
     let many: Vec<Value> = (0..=i64::try_from(POINTS_MAX).unwrap()).map(Value::Integer).collect();
     refused(
-        vec![Over { field: "platters".to_owned(), values: many }],
+        vec![SweepAxis { field: "platters".to_owned(), values: many }],
         expect!["401 combinations, but there must be 1 to 400"],
     );
 }

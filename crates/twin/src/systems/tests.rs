@@ -14,7 +14,7 @@ use crate::queue::{Queue, Scenario};
 use crate::report::Facts;
 use crate::runner::Serial;
 use crate::scenario::SystemName;
-use crate::sweep::{Over, Sweep};
+use crate::sweep::{Sweep, SweepAxis};
 
 const QUEUE: &str =
     "system = \"queue\"\nservers = 2\nload = 0.5\nservice = \"1s\"\ncustomers = 500\n";
@@ -127,7 +127,7 @@ fn the_log_is_that_of_the_first_seed_whole_or_an_error() {
 fn a_sweep_by_name_is_that_of_the_type() {
     let table: Table = toml::from_str(QUEUE).unwrap();
     let values = vec![Value::Integer(1), Value::Integer(4)];
-    let over = vec![Over { field: "servers".to_owned(), values }];
+    let over = vec![SweepAxis { field: "servers".to_owned(), values }];
     let names = metrics(SystemName::Queue, &[]).unwrap();
     let by_name = sweep(SystemName::Queue, &table, &Table::new(), over.clone()).unwrap();
     let workers = Workers { runner: &Serial, done: &|| () };

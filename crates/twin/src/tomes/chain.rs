@@ -34,7 +34,7 @@ pub fn mttdl_by_chain(group: &Group) -> Result<f64, String> {
         let left = f64::from(group.disks - failed);
         let failures = left * fails;
         let (up, lost) = if failed == group.inter {
-            (0.0, failures + left * group.left_errors())
+            (0.0, failures + left * group.uncorrectable_errors())
         } else if failed + 1 == group.inter {
             (failures * (1.0 - stuck), failures * stuck)
         } else {

@@ -103,18 +103,19 @@ impl Group {
     }
 
     /// Returns the errors of a disk per hour that its segments cannot correct.
-    pub(crate) fn left_errors(&self) -> f64 {
+    pub(crate) fn uncorrectable_errors(&self) -> f64 {
         let Some(parity) = self.intra else { return 0.0 };
         let errors = 1.0 / self.latent_h;
-        errors * (self.longer(parity) + self.earlier() * self.pair(parity))
+        errors * (self.longer(parity) + self.errors_since_scrub() * self.pair(parity))
     }
 
     /// Returns the probability that a disk has such an error now.
     pub(crate) fn unreadable(&self) -> f64 {
         let Some(parity) = self.intra else { return 0.0 };
-        let runs = self.longer(parity) * self.earlier();
+        let runs = self.longer(parity) * self.errors_since_scrub();
         let by_run = runs / (1.0 + runs);
-        let by_pair = (self.earlier() * self.earlier() * self.pair(parity)).min(1.0);
+        let by_pair =
+            (self.errors_since_scrub() * self.errors_since_scrub() * self.pair(parity)).min(1.0);
         1.0 - (1.0 - by_run) * (1.0 - by_pair)
     }
 
@@ -125,7 +126,7 @@ impl Group {
     }
 
     /// Returns the mean number of errors of a disk since its last scrub.
-    fn earlier(&self) -> f64 {
+    fn errors_since_scrub(&self) -> f64 {
         self.scrub_h / self.latent_h
     }
 
@@ -164,7 +165,7 @@ mod tests {
         assert!((group.unreadable() - 0.394_79).abs() < 1e-5);
         assert!((group.stuck() - 0.999_46).abs() < 1e-5);
         let ideal = Group::default();
-        assert!(ideal.stuck() <= 0.0 && ideal.left_errors() <= 0.0);
+        assert!(ideal.stuck() <= 0.0 && ideal.uncorrectable_errors() <= 0.0);
     }
 
     #[test]
@@ -183,7 +184,7 @@ mod tests {
         let mut random = Seed::new(7).stream();
         for (runs_on, parity) in [(0.0, 1), (0.3, 1), (0.3, 2), (0.3, 3)] {
             let group = Group { intra: Some(parity), runs_on, segments: 400, ..Group::default() };
-            let share = group.earlier() / (1.0 + group.earlier());
+            let share = group.errors_since_scrub() / (1.0 + group.errors_since_scrub());
             let mut found = 0_u32;
             for _ in 0..DISKS {
                 let mut bad = std::collections::BTreeMap::new();

@@ -34,7 +34,7 @@ pub(crate) struct Job {
     pub(crate) writes: u32,
     pub(crate) reads: u32,
     /// Whether data has already been written there.
-    has_some: bool,
+    has_data: bool,
 }
 
 impl Job {
@@ -48,28 +48,28 @@ impl Job {
             since: Instant::ZERO,
             writes: 0,
             reads: 0,
-            has_some: false,
+            has_data: false,
         }
     }
 
     /// Restarts the job from these tomes.
     pub(crate) fn restart(&mut self, left: Vec<u32>) {
         self.left = left;
-        (self.writes, self.reads, self.has_some) = (0, 0, false);
+        (self.writes, self.reads, self.has_data) = (0, 0, false);
     }
 
     /// Counts a completed step.
     pub(crate) fn stepped(&mut self) {
         self.writes += 1;
-        self.reads += u32::from(self.has_some);
-        self.has_some = true;
+        self.reads += u32::from(self.has_data);
+        self.has_data = true;
     }
 
     /// Returns how long the next step takes with this many helpers, once all spin. The parts of a
     /// rebuild overlap, so the slowest counts. The network and the processor of the target handle
     /// what all sources send. Its disk writes each place once, and reads it first if it already has
     /// data (Pergamum (FAST 2008), section 4.3.2).
-    pub(crate) fn step_takes(&self, scenario: &Scenario, helpers: usize) -> Duration {
+    pub(crate) fn step_duration(&self, scenario: &Scenario, helpers: usize) -> Duration {
         let rates = &scenario.rates;
         if self.kind == Kind::Protection {
             return takes(self.bytes, rates.fold);
@@ -78,7 +78,7 @@ impl Job {
             Rebuild::Staggered => 1.0,
             Rebuild::Parallel => f64::from(u32::try_from(helpers).unwrap_or(u32::MAX)),
         };
-        let passes = if self.has_some { 2.0 } else { 1.0 };
+        let passes = if self.has_data { 2.0 } else { 1.0 };
         let ways = [
             rates.network / sources,
             rates.multiply / sources,
@@ -93,12 +93,12 @@ impl Job {
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     jobs: Vec<Option<Job>>,
-    unused: Vec<JobIndex>,
+    free_slots: Vec<JobIndex>,
 }
 
 impl Jobs {
     pub(crate) fn put(&mut self, job: Job) -> JobIndex {
-        if let Some(index) = self.unused.pop() {
+        if let Some(index) = self.free_slots.pop() {
             self.jobs[index as usize] = Some(job);
             return index;
         }
@@ -123,7 +123,7 @@ impl Jobs {
     /// # Panics
     /// When there is none.
     pub(crate) fn take(&mut self, index: JobIndex) -> Job {
-        self.unused.push(index);
+        self.free_slots.push(index);
         let job = self.jobs[index as usize].take();
         job.unwrap_or_else(|| unreachable!("job {index} has not ended"))
     }

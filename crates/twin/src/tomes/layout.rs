@@ -71,7 +71,7 @@ pub fn raw(user: f64, segment: Code, group: Code) -> f64 {
 /// Returns the metadata bytes that a tome keeps for a disk of this size: a signature of 64 bits and
 /// a time of 32 for each block (section 4.1).
 #[must_use]
-pub fn awake_bytes(disk: f64, block: f64) -> f64 {
+pub fn metadata_bytes(disk: f64, block: f64) -> f64 {
     disk / block * 12.0
 }
 
@@ -84,7 +84,7 @@ pub const fn star(ports: u32, hubs: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, awake_bytes, expansion, raw, star};
+    use super::{Code, expansion, metadata_bytes, raw, star};
 
     const SEGMENT: Code = Code::new(62, 2);
     const GROUP: Code = Code::new(13, 3);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_stays_awake_and_what_a_star_of_switches_holds() {
-        near(awake_bytes(1024.0_f64.powi(4), 131_072.0), 96.0 * 1_048_576.0, 1e-12);
+        near(metadata_bytes(1024.0_f64.powi(4), 131_072.0), 96.0 * 1_048_576.0, 1e-12);
         assert_eq!(star(48, 2), 2_208);
     }
 

@@ -12,30 +12,30 @@
 //! rules, and no tome of this project runs in it. In `driven` they do.
 
 mod chain;
-mod driven;
+mod companions;
 mod group;
 mod hardware;
+mod importance_sampling;
 mod jobs;
 mod layout;
+mod live_set;
+mod presentation;
 mod probe;
-mod published;
-mod reported;
 mod result;
 mod run;
-mod sampled;
 mod scenario;
 
 pub use chain::mttdl_by_chain;
-pub use driven::{Choosing, Decides, DrivenResult, DrivenSet, Jobs, Reading, Repair};
 pub use group::Group;
 pub use hardware::{Cost, Hardware, energy_dollars};
-pub use layout::{Code, awake_bytes, expansion, raw, star};
-pub use probe::{CostNumber, CurveProbe, LayoutNumber, Model, Over, Probe, RateNumber};
-pub use reported::{Course, Recorder};
+pub use importance_sampling::{Estimate, sample};
+pub use layout::{Code, expansion, metadata_bytes, raw, star};
+pub use live_set::{DrivenResult, DrivenSet, Jobs, ReadStrategy, Repair, SetModel, TomeSelection};
+pub use presentation::{Recorder, Timeline};
+pub use probe::{CostNumber, CurveProbe, GroupParameter, LayoutNumber, Model, Probe, RateNumber};
 pub use result::RunResult;
-pub use run::{Arrival, Planned, Seen, Tomes};
-pub use sampled::{Sampled, sample};
-pub use scenario::{First, Ingest, Named, Rates, Rebuild, Scenario};
+pub use run::{Arrival, Observation, ScheduledEvent, Tomes};
+pub use scenario::{Ingest, Rates, Rebuild, Scenario, SystemTag, TokenPriority};
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::chain::mttdl_by_chain;
 use super::group::Group;
 use super::hardware::{YEAR_H, energy_dollars};
-use super::layout::{awake_bytes, expansion, star};
-use super::sampled::sample;
+use super::importance_sampling::sample;
+use super::layout::{expansion, metadata_bytes, star};
 use super::scenario::{Scenario, bytes};
 use crate::experiment::{self, Bases};
 
@@ -171,7 +171,7 @@ pub enum CurveProbe {
         /// The group.
         group: Group,
         /// The parameter to vary.
-        over: Over,
+        over: GroupParameter,
         /// Its values.
         values: Vec<f64>,
     },
@@ -205,7 +205,7 @@ pub enum CurveProbe {
 /// The parameter that varies along a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Over {
+pub enum GroupParameter {
     /// Disks that may be lost.
     Inter,
     /// Probability that a latent error extends to the next block, in percent.
@@ -220,7 +220,7 @@ pub enum Over {
     Repair,
 }
 
-impl Over {
+impl GroupParameter {
     /// Returns the group with this parameter set to a value.
     fn at(self, group: Group, value: f64) -> Result<Group, String> {
         Ok(match self {
@@ -251,7 +251,7 @@ fn layout(scenario: &Scenario, of: LayoutNumber) -> f64 {
     match of {
         LayoutNumber::Overhead => stored - 1.0,
         LayoutNumber::Room => scenario.room(),
-        LayoutNumber::Awake => awake_bytes(1024.0 * 1024.0 * 1024.0 * 1024.0, 131_072.0),
+        LayoutNumber::Awake => metadata_bytes(1024.0 * 1024.0 * 1024.0 * 1024.0, 131_072.0),
         LayoutNumber::Star => f64::from(star(48, 2)),
         LayoutNumber::Groups => 10e3 * stored / terabytes / f64::from(scenario.group.members()),
         LayoutNumber::ActiveWatts => scenario.hardware.active_w(),

@@ -3,12 +3,12 @@
 use fulgurite_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-use super::driven::DrivenResult;
 use super::jobs::Job;
+use super::live_set::DrivenResult;
 use super::scenario::{Scenario, bytes};
 use crate::engine::Ended;
 use crate::engine::histogram::{Histogram, Quantiles};
-use crate::measured::{Dimension, Made, Measured};
+use crate::metrics::{DerivedMetric, Dimension, Measured};
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
@@ -70,10 +70,10 @@ pub struct RunResult {
 }
 
 impl Measured for RunResult {
-    const MADE: &'static [Made<Self>] = &[
+    const DERIVED_METRICS: &'static [DerivedMetric<Self>] = &[
         ("acknowledged_mb_per_s", |run| rate(run.acknowledged, run.acknowledged_at)),
         ("protected_mb_per_s", |run| rate(run.protected, run.protected_at)),
-        ("over_tokens", |run| float(run.spinning_max) - float(run.tokens)),
+        ("over_tokens", |run| to_f64(run.spinning_max) - to_f64(run.tokens)),
         ("spinning_kwh", |run| run.spinning_energy / 3.6e6),
     ];
 
@@ -113,12 +113,12 @@ fn driven_dimension(metric: &str) -> Dimension {
 }
 
 fn rate(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { float(bytes) / 1e6 / seconds } else { 0.0 }
+    if seconds > 0.0 { to_f64(bytes) / 1e6 / seconds } else { 0.0 }
 }
 
 /// Counters of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Accounts {
+pub(crate) struct Stats {
     spinning: u32,
     spinning_max: u32,
     /// Number of spinning disks times nanoseconds, up to the last change.
@@ -141,15 +141,15 @@ pub(crate) struct Accounts {
     rebuild_reads: u32,
 }
 
-impl Accounts {
+impl Stats {
     /// Changes the number of spinning disks; returns the new number.
-    pub(crate) fn spins(&mut self, now: Instant, by: i32) -> u32 {
+    pub(crate) fn change_spinning(&mut self, now: Instant, delta: i32) -> u32 {
         self.pass(now);
-        let spinning = self.spinning.checked_add_signed(by);
+        let spinning = self.spinning.checked_add_signed(delta);
         assert!(spinning.is_some(), "nothing stops that does not spin");
         self.spinning = spinning.unwrap_or(0);
         self.spinning_max = self.spinning_max.max(self.spinning);
-        self.spin_ups += u64::try_from(by.max(0)).unwrap_or(0);
+        self.spin_ups += u64::try_from(delta.max(0)).unwrap_or(0);
         self.spinning
     }
 
@@ -200,7 +200,7 @@ impl Accounts {
     }
 
     /// Returns the seconds that disks were spinning, summed over all.
-    pub(crate) fn turned_s(&mut self, now: Instant) -> f64 {
+    pub(crate) fn spinning_s(&mut self, now: Instant) -> f64 {
         self.pass(now);
         #[expect(clippy::cast_precision_loss, reason = "a mean is rounded anyway")]
         let spun_s = self.area as f64 / 1e9;
@@ -224,7 +224,7 @@ impl Accounts {
             spinning_max: u64::from(self.spinning_max),
             spinning: spun_s / makespan,
             spin_ups: self.spin_ups,
-            spin_ups_a_year: float(self.spin_ups) / tomes * YEAR_S / makespan,
+            spin_ups_a_year: to_f64(self.spin_ups) / tomes * YEAR_S / makespan,
             acknowledged: self.acknowledged,
             acknowledged_at: at(self.acknowledged_at),
             protected: self.protected,
@@ -250,6 +250,6 @@ impl Accounts {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything happen")]
-const fn float(of: u64) -> f64 {
+const fn to_f64(of: u64) -> f64 {
     of as f64
 }

@@ -11,7 +11,7 @@
 //!
 //! Rules, both asserted: no more disks spin than there are tokens, and a tome is in one phase at a
 //! time. A waiting job holds no token, so no two wait for each other. Jobs wait in the order of
-//! arrival: rebuilds first, then as [`First`] says.
+//! arrival: rebuilds first, then as [`TokenPriority`] says.
 //!
 //! This is a separate model (after Pergamum (FAST 2008), sections 4.3 and 5.3) without blocks,
 //! signatures and reads. A failure of a tome takes effect when its step ends, and the work of a
@@ -22,12 +22,12 @@ use std::collections::VecDeque;
 
 use fulgurite_units::{Duration, Instant, Seed};
 
-use super::driven::{Decides, Driven};
 use super::jobs::{Job, JobIndex, Jobs, Kind, Layout};
-use super::result::{Accounts, RunResult};
-use super::scenario::{First, Ingest, Scenario, bytes, takes};
+use super::live_set::{Driven, SetModel};
+use super::result::{RunResult, Stats};
+use super::scenario::{Ingest, Scenario, TokenPriority, bytes, takes};
 use crate::Error;
-use crate::engine::{Agenda, Ended, Observer, Stage, System};
+use crate::engine::{Context, Ended, EventQueue, Observer, System};
 use crate::workload::Exponentials;
 
 /// Maximum number of waiting jobs considered if the first cannot start.
@@ -49,7 +49,7 @@ pub struct Tomes {
     unwritten: u64,
     /// Where a client starts to search for a tome.
     cursor: u32,
-    accounts: Accounts,
+    stats: Stats,
     is_over: bool,
     /// The tomes of this project, if they decide instead of this model.
     driven: Option<Box<Driven>>,
@@ -80,11 +80,11 @@ pub enum Arrival {
 
 /// A pending event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Planned(pub(crate) Next);
+pub struct ScheduledEvent(pub(crate) PendingEvent);
 
-/// The kinds of pending events; see [`Planned`].
+/// The kinds of pending events; see [`ScheduledEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Next {
+pub(crate) enum PendingEvent {
     /// A tome has acknowledged all that its client wrote.
     Acked(JobIndex),
     /// A tome has computed the parity of its segments.
@@ -94,16 +94,16 @@ pub(crate) enum Next {
     /// The helpers of a step have spun down.
     Passed(JobIndex),
     /// A disk has spun down.
-    Slept(u32),
+    SpunDown(u32),
     /// An event of a set run by its tomes.
     Driven(u32),
 }
 
 /// Observable events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Observation {
     /// Change in the number of spinning disks.
-    Spins(i32),
+    SpinningChanged(i32),
     /// Bytes that a tome acknowledged.
     Acknowledged(u64),
     /// Acknowledged bytes that now have parity on other tomes.
@@ -116,7 +116,7 @@ pub enum Seen {
 
 /// Whether a queue started something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begun {
+enum StartOutcome {
     Yes,
     /// Nothing, but only for lack of a token. Later queues must not take the tokens away.
     NoToken,
@@ -127,15 +127,19 @@ impl System for Tomes {
     const NAME: &'static str = "pergamum";
     type Scenario = Scenario;
     type Arrival = (Instant, Arrival);
-    type Next = Planned;
-    type Seen<'a> = Seen;
+    type PendingEvent = ScheduledEvent;
+    type Observation<'a> = Observation;
     type Result = RunResult;
 
-    fn new(scenario: &Scenario, seed: &Seed, _: &mut Agenda<Planned>) -> Result<Self, Error> {
+    fn new(
+        scenario: &Scenario,
+        seed: &Seed,
+        _: &mut EventQueue<ScheduledEvent>,
+    ) -> Result<Self, Error> {
         scenario.validate()?;
         let driven = match scenario.model {
-            Decides::Aggregate => None,
-            Decides::Driven => Some(Box::new(Driven::new(scenario, seed)?)),
+            SetModel::Aggregate => None,
+            SetModel::Driven => Some(Box::new(Driven::new(scenario, seed)?)),
         };
         let layout = Layout::new(scenario);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a disk's")]
@@ -153,7 +157,7 @@ impl System for Tomes {
             clients: 0,
             unwritten: total.unwrap_or(0),
             cursor: 0,
-            accounts: Accounts::default(),
+            stats: Stats::default(),
             is_over: false,
             driven,
         })
@@ -169,56 +173,60 @@ impl System for Tomes {
         Ok(begin.chain(failures).chain([(end, Arrival::End)]))
     }
 
-    fn arrives_at((at, _): &Self::Arrival) -> Instant {
+    fn arrival_time((at, _): &Self::Arrival) -> Instant {
         *at
     }
 
-    fn arrive<O: Observer<Self>>(
+    fn handle_arrival<O: Observer<Self>>(
         &mut self,
         (_, arrival): &Self::Arrival,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     ) {
         if let Some(driven) = self.driven.as_mut() {
-            driven.arrive(*arrival, stage);
+            driven.handle_arrival(*arrival, ctx);
             return;
         }
-        stage.note(arrival);
+        ctx.record(arrival);
         match *arrival {
             Arrival::Begin => {
                 self.clients = self.scenario.ingest.map_or(0, |ingest| ingest.clients);
                 if self.scenario.one_fails {
-                    self.fail(0, stage);
+                    self.fail(0, ctx);
                 }
             }
-            Arrival::Fails { tome } => self.fail(tome, stage),
+            Arrival::Fails { tome } => self.fail(tome, ctx),
             Arrival::End => self.is_over = true,
         }
         if !self.is_over {
-            self.begin(stage);
+            self.begin(ctx);
         }
     }
 
-    fn happen<O: Observer<Self>>(&mut self, next: Planned, stage: &mut Stage<'_, Self, O>) {
-        if let (Some(driven), Next::Driven(index)) = (self.driven.as_mut(), next.0) {
-            driven.happen(index, stage);
+    fn handle_event<O: Observer<Self>>(
+        &mut self,
+        next: ScheduledEvent,
+        ctx: &mut Context<'_, Self, O>,
+    ) {
+        if let (Some(driven), PendingEvent::Driven(index)) = (self.driven.as_mut(), next.0) {
+            driven.handle_event(index, ctx);
             return;
         }
-        stage.note(&next);
+        ctx.record(&next);
         match next.0 {
-            Next::Driven(_) => unreachable!("nothing of a driven set happens in the model"),
-            Next::Acked(job) => self.acked(job, stage),
-            Next::Coded(job) => self.coded(job, stage),
-            Next::Done(job) => {
-                let at = stage.now() + self.scenario.limited_scrub;
-                stage.put(at, Planned(Next::Passed(job)));
+            PendingEvent::Driven(_) => unreachable!("nothing of a driven set happens in the model"),
+            PendingEvent::Acked(job) => self.acked(job, ctx),
+            PendingEvent::Coded(job) => self.coded(job, ctx),
+            PendingEvent::Done(job) => {
+                let at = ctx.now() + self.scenario.limited_scrub;
+                ctx.put(at, ScheduledEvent(PendingEvent::Passed(job)));
             }
-            Next::Passed(job) => self.passed(job, stage),
-            Next::Slept(tome) => {
-                self.stop(&[tome], stage);
+            PendingEvent::Passed(job) => self.passed(job, ctx),
+            PendingEvent::SpunDown(tome) => {
+                self.stop(&[tome], ctx);
                 self.tokens += 1;
             }
         }
-        self.begin(stage);
+        self.begin(ctx);
     }
 
     fn is_done(&self) -> bool {
@@ -229,35 +237,37 @@ impl System for Tomes {
         if let Some(driven) = self.driven {
             return driven.result(ended);
         }
-        self.accounts.result(&self.scenario, ended)
+        self.stats.result(&self.scenario, ended)
     }
 }
 
 impl Tomes {
     /// Starts everything that has tokens, in order.
-    fn begin<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
-        let first = self.scenario.ingest.map_or(First::Protection, |ingest| ingest.first);
-        while self.begin_one(first, stage) {}
+    fn begin<O: Observer<Self>>(&mut self, ctx: &mut Context<'_, Self, O>) {
+        let first = self.scenario.ingest.map_or(TokenPriority::Protection, |ingest| ingest.first);
+        while self.begin_one(first, ctx) {}
     }
 
     fn begin_one<O: Observer<Self>>(
         &mut self,
-        first: First,
-        stage: &mut Stage<'_, Self, O>,
+        first: TokenPriority,
+        ctx: &mut Context<'_, Self, O>,
     ) -> bool {
-        let mut begun = self.begin_waiting(Kind::Rebuild, stage);
+        let mut begun = self.begin_waiting(Kind::Rebuild, ctx);
         for turn in 0..2 {
-            if begun != Begun::Nothing {
+            if begun != StartOutcome::Nothing {
                 break;
             }
             begun = match (first, turn) {
-                (First::Protection, 0) | (First::Clients, 1) => {
-                    self.begin_waiting(Kind::Protection, stage)
+                (TokenPriority::Protection, 0) | (TokenPriority::Clients, 1) => {
+                    self.begin_waiting(Kind::Protection, ctx)
                 }
-                (First::Protection, _) | (First::Clients, _) => self.begin_client(stage),
+                (TokenPriority::Protection, _) | (TokenPriority::Clients, _) => {
+                    self.begin_client(ctx)
+                }
             };
         }
-        begun == Begun::Yes
+        begun == StartOutcome::Yes
     }
 
     const fn queue(&mut self, kind: Kind) -> &mut VecDeque<JobIndex> {
@@ -271,8 +281,8 @@ impl Tomes {
     fn begin_waiting<O: Observer<Self>>(
         &mut self,
         kind: Kind,
-        stage: &mut Stage<'_, Self, O>,
-    ) -> Begun {
+        ctx: &mut Context<'_, Self, O>,
+    ) -> StartOutcome {
         for place in 0..self.queue(kind).len().min(LOOK_MAX) {
             let index = self.queue(kind)[place];
             if self.tomes[self.jobs.get(index).tome as usize].is_busy {
@@ -281,82 +291,87 @@ impl Tomes {
             let Some(helpers) = self.helpers(index) else { continue };
             let needs = 1 + u32::try_from(helpers.len()).unwrap_or(u32::MAX);
             if needs > self.tokens {
-                return Begun::NoToken;
+                return StartOutcome::NoToken;
             }
             self.queue(kind).remove(place);
             self.tokens -= needs;
             let tome = self.jobs.get(index).tome;
-            self.spin(&[tome], stage);
-            self.step(index, helpers, stage);
-            return Begun::Yes;
+            self.spin(&[tome], ctx);
+            self.step(index, helpers, ctx);
+            return StartOutcome::Yes;
         }
-        Begun::Nothing
+        StartOutcome::Nothing
     }
 
     /// Lets a waiting client write to the next idle tome with enough space.
-    fn begin_client<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) -> Begun {
-        let Some(Ingest { session, .. }) = self.scenario.ingest else { return Begun::Nothing };
+    fn begin_client<O: Observer<Self>>(&mut self, ctx: &mut Context<'_, Self, O>) -> StartOutcome {
+        let Some(Ingest { session, .. }) = self.scenario.ingest else {
+            return StartOutcome::Nothing;
+        };
         let size = session.get().min(self.unwritten);
         if self.clients == 0 || size == 0 {
-            return Begun::Nothing;
+            return StartOutcome::Nothing;
         }
         if self.tokens == 0 {
-            return Begun::NoToken;
+            return StartOutcome::NoToken;
         }
         let count = self.layout.members();
         let found = (0..count).map(|step| (self.cursor + step) % count).find(|place| {
             let tome = self.tomes[self.layout.across(*place) as usize];
             !tome.is_busy && !tome.is_lost && tome.room >= size
         });
-        let Some(place) = found else { return Begun::Nothing };
+        let Some(place) = found else { return StartOutcome::Nothing };
         self.cursor = (place + 1) % count;
         let tome = self.layout.across(place);
         self.clients -= 1;
         self.unwritten -= size;
         self.tokens -= 1;
         self.tomes[tome as usize].room -= size;
-        self.spin(&[tome], stage);
+        self.spin(&[tome], ctx);
         let left = self.layout.parity_of(tome);
         let index = self.jobs.put(Job::new(Kind::Protection, tome, size, left));
         let lasts = takes(size, self.scenario.rates.ingest);
-        let at = stage.now() + self.scenario.spin_up + lasts;
-        stage.put(at, Planned(Next::Acked(index)));
-        Begun::Yes
+        let at = ctx.now() + self.scenario.spin_up + lasts;
+        ctx.put(at, ScheduledEvent(PendingEvent::Acked(index)));
+        StartOutcome::Yes
     }
 
-    fn acked<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
-        let now = stage.now();
+    fn acked<O: Observer<Self>>(&mut self, index: JobIndex, ctx: &mut Context<'_, Self, O>) {
+        let now = ctx.now();
         let job = self.jobs.get_mut(index);
         job.since = now;
         let size = job.bytes;
-        stage.put(now + takes(size, self.scenario.rates.segment), Planned(Next::Coded(index)));
-        self.accounts.acknowledged(now, size);
-        stage.show(Seen::Acknowledged(size));
+        ctx.put(
+            now + takes(size, self.scenario.rates.segment),
+            ScheduledEvent(PendingEvent::Coded(index)),
+        );
+        self.stats.acknowledged(now, size);
+        ctx.notify(Observation::Acknowledged(size));
         self.clients += 1;
     }
 
     /// Handles a tome that has computed the parity of its segments: it continues if nothing is
     /// ahead of it, or spins down and waits.
-    fn coded<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
+    fn coded<O: Observer<Self>>(&mut self, index: JobIndex, ctx: &mut Context<'_, Self, O>) {
         let tome = self.jobs.get(index).tome;
-        if self.drop_if_lost(index, stage) {
-            self.sleep(tome, stage);
+        if self.drop_if_lost(index, ctx) {
+            self.sleep(tome, ctx);
             return;
         }
-        let first = self.scenario.ingest.map_or(First::Protection, |ingest| ingest.first);
+        let first = self.scenario.ingest.map_or(TokenPriority::Protection, |ingest| ingest.first);
         let is_next = self.rebuilds.is_empty()
             && self.protections.is_empty()
-            && (first == First::Protection || self.clients == 0);
+            && (first == TokenPriority::Protection || self.clients == 0);
         if is_next
             && let Some(helpers) = self.helpers(index)
             && let needs = u32::try_from(helpers.len()).unwrap_or(u32::MAX)
             && needs <= self.tokens
         {
             self.tokens -= needs;
-            self.step(index, helpers, stage);
+            self.step(index, helpers, ctx);
             return;
         }
-        self.sleep(tome, stage);
+        self.sleep(tome, ctx);
         self.protections.push_back(index);
     }
 
@@ -383,94 +398,94 @@ impl Tomes {
         &mut self,
         index: JobIndex,
         helpers: Vec<u32>,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     ) {
-        self.spin(&helpers, stage);
+        self.spin(&helpers, ctx);
         let job = self.jobs.get_mut(index);
         job.left.retain(|left| !helpers.contains(left));
-        let lasts = job.step_takes(&self.scenario, helpers.len());
+        let lasts = job.step_duration(&self.scenario, helpers.len());
         job.helpers = helpers;
-        let at = stage.now() + self.scenario.spin_up + lasts;
-        stage.put(at, Planned(Next::Done(index)));
+        let at = ctx.now() + self.scenario.spin_up + lasts;
+        ctx.put(at, ScheduledEvent(PendingEvent::Done(index)));
     }
 
     /// Handles the end of a step, when its helpers have spun down: the next ones follow, or the job
     /// ends, or it waits.
-    fn passed<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
+    fn passed<O: Observer<Self>>(&mut self, index: JobIndex, ctx: &mut Context<'_, Self, O>) {
         let job = self.jobs.get_mut(index);
         let (tome, kind) = (job.tome, job.kind);
         let helpers = std::mem::take(&mut job.helpers);
         job.stepped();
-        self.stop(&helpers, stage);
+        self.stop(&helpers, ctx);
         let tokens = u32::try_from(helpers.len()).unwrap_or(u32::MAX);
         let goes_on = match kind {
-            Kind::Protection => !self.drop_if_lost(index, stage),
-            Kind::Rebuild => self.replan(index, stage),
+            Kind::Protection => !self.drop_if_lost(index, ctx),
+            Kind::Rebuild => self.replan(index, ctx),
         };
         if !goes_on {
             self.tokens += tokens;
-            self.sleep(tome, stage);
+            self.sleep(tome, ctx);
             return;
         }
         match self.helpers(index) {
             Some(next) if next.is_empty() => {
                 self.tokens += tokens;
-                self.ended(index, stage);
-                self.sleep(tome, stage);
+                self.ended(index, ctx);
+                self.sleep(tome, ctx);
             }
-            Some(next) => self.step(index, next, stage),
+            Some(next) => self.step(index, next, ctx),
             None => {
                 self.tokens += tokens;
-                self.sleep(tome, stage);
+                self.sleep(tome, ctx);
                 self.queue(kind).push_front(index);
             }
         }
     }
 
-    fn ended<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
-        let now = stage.now();
+    fn ended<O: Observer<Self>>(&mut self, index: JobIndex, ctx: &mut Context<'_, Self, O>) {
+        let now = ctx.now();
         let job = self.jobs.take(index);
         match job.kind {
             Kind::Protection => {
-                self.accounts.protected(now, job.since, job.bytes);
-                stage.show(Seen::Protected(job.bytes));
+                self.stats.protected(now, job.since, job.bytes);
+                ctx.notify(Observation::Protected(job.bytes));
             }
             Kind::Rebuild => {
                 self.tomes[job.tome as usize].is_lost = false;
-                self.accounts.rebuilt(now, &job);
-                stage.show(Seen::Lost(-1));
+                self.stats.rebuilt(now, &job);
+                ctx.notify(Observation::Lost(-1));
             }
         }
     }
 
     /// Fails a tome: what only it had is lost, and a replacement is to be filled.
-    fn fail<O: Observer<Self>>(&mut self, tome: u32, stage: &mut Stage<'_, Self, O>) {
-        self.accounts.failures += 1;
+    fn fail<O: Observer<Self>>(&mut self, tome: u32, ctx: &mut Context<'_, Self, O>) {
+        self.stats.failures += 1;
         if self.tomes[tome as usize].is_lost || tome >= self.layout.members() {
             return;
         }
         self.tomes[tome as usize].is_lost = true;
-        stage.show(Seen::Lost(1));
+        ctx.notify(Observation::Lost(1));
         let waiting: Vec<JobIndex> = self.protections.iter().copied().collect();
         let of_tome = |index: &JobIndex| self.jobs.get(*index).tome == tome;
         let lost: Vec<JobIndex> = waiting.into_iter().filter(of_tome).collect();
         self.protections.retain(|index| !lost.contains(index));
         for index in lost {
-            self.drop_if_lost(index, stage);
+            self.drop_if_lost(index, ctx);
         }
         let size = bytes(self.scenario.capacity) * self.scenario.filled;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a disk's")]
         let mut job = Job::new(Kind::Rebuild, tome, size as u64, Vec::new());
-        job.since = stage.now();
+        job.since = ctx.now();
         let index = self.jobs.put(job);
-        if self.plan(index, stage) {
+        if self.plan(index, ctx) {
             self.rebuilds.push_back(index);
         }
     }
 
     /// Chooses the tomes that a rebuild reads from; returns false if too few are left and data is
     /// lost.
-    fn plan<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) -> bool {
+    fn plan<O: Observer<Self>>(&mut self, index: JobIndex, ctx: &mut Context<'_, Self, O>) -> bool {
         let tome = self.jobs.get(index).tome;
         let data = self.scenario.group.data as usize;
         let live = |other: &u32| !self.tomes[*other as usize].is_lost;
@@ -478,8 +493,8 @@ impl Tomes {
         if left.len() < data {
             self.jobs.take(index);
             self.tomes[tome as usize].is_lost = false;
-            self.accounts.groups_lost += 1;
-            stage.show(Seen::Lost(-1));
+            self.stats.groups_lost += 1;
+            ctx.notify(Observation::Lost(-1));
             return false;
         }
         self.jobs.get_mut(index).restart(left);
@@ -491,58 +506,61 @@ impl Tomes {
     fn replan<O: Observer<Self>>(
         &mut self,
         index: JobIndex,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     ) -> bool {
         let left = &self.jobs.get(index).left;
         if !left.iter().any(|tome| self.tomes[*tome as usize].is_lost) {
             return true;
         }
-        self.accounts.restarts += 1;
-        self.plan(index, stage)
+        self.stats.restarts += 1;
+        self.plan(index, ctx)
     }
 
     /// Drops the unprotected data of a job whose tome is lost; returns whether it did.
     fn drop_if_lost<O: Observer<Self>>(
         &mut self,
         index: JobIndex,
-        stage: &mut Stage<'_, Self, O>,
+        ctx: &mut Context<'_, Self, O>,
     ) -> bool {
         if !self.tomes[self.jobs.get(index).tome as usize].is_lost {
             return false;
         }
         let job = self.jobs.take(index);
-        self.accounts.dropped(job.bytes);
-        stage.show(Seen::Dropped(job.bytes));
+        self.stats.dropped(job.bytes);
+        ctx.notify(Observation::Dropped(job.bytes));
         true
     }
 
     /// Starts the limited scrub of a disk, after which it spins down and gives its token back.
-    fn sleep<O: Observer<Self>>(&mut self, tome: u32, stage: &mut Stage<'_, Self, O>) {
-        stage.put(stage.now() + self.scenario.limited_scrub, Planned(Next::Slept(tome)));
+    fn sleep<O: Observer<Self>>(&mut self, tome: u32, ctx: &mut Context<'_, Self, O>) {
+        ctx.put(
+            ctx.now() + self.scenario.limited_scrub,
+            ScheduledEvent(PendingEvent::SpunDown(tome)),
+        );
     }
 
-    fn spin<O: Observer<Self>>(&mut self, tomes: &[u32], stage: &mut Stage<'_, Self, O>) {
+    fn spin<O: Observer<Self>>(&mut self, tomes: &[u32], ctx: &mut Context<'_, Self, O>) {
         for tome in tomes {
             let tome = &mut self.tomes[*tome as usize];
             assert!(!tome.is_busy, "a tome is in one phase at a time");
             tome.is_busy = true;
         }
-        self.turn(i32::try_from(tomes.len()).unwrap_or(i32::MAX), stage);
+        self.turn(i32::try_from(tomes.len()).unwrap_or(i32::MAX), ctx);
     }
 
-    fn stop<O: Observer<Self>>(&mut self, tomes: &[u32], stage: &mut Stage<'_, Self, O>) {
+    fn stop<O: Observer<Self>>(&mut self, tomes: &[u32], ctx: &mut Context<'_, Self, O>) {
         for tome in tomes {
             let tome = &mut self.tomes[*tome as usize];
             assert!(tome.is_busy, "only what turns can stop");
             tome.is_busy = false;
         }
-        self.turn(-i32::try_from(tomes.len()).unwrap_or(i32::MAX), stage);
+        self.turn(-i32::try_from(tomes.len()).unwrap_or(i32::MAX), ctx);
     }
 
-    fn turn<O: Observer<Self>>(&mut self, by: i32, stage: &mut Stage<'_, Self, O>) {
-        let spinning = self.accounts.spins(stage.now(), by);
+    fn turn<O: Observer<Self>>(&mut self, delta: i32, ctx: &mut Context<'_, Self, O>) {
+        let spinning = self.stats.change_spinning(ctx.now(), delta);
         assert!(spinning <= self.scenario.tokens(), "a disk spins with a token");
-        stage.show(Seen::Spins(by));
+        ctx.notify(Observation::SpinningChanged(delta));
     }
 }
 

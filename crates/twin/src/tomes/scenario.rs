@@ -5,9 +5,9 @@ use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use super::driven::{Decides, DrivenSet};
 use super::hardware::Hardware;
 use super::layout::{Code, expansion};
+use super::live_set::{DrivenSet, SetModel};
 use crate::{Error, scenario};
 
 /// Fields of a scenario that are tables and may be omitted.
@@ -22,7 +22,7 @@ const CLIENTS_MAX: u32 = 10_000;
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
     /// The system.
-    pub system: Named,
+    pub system: SystemTag,
     /// Number of tomes.
     pub tomes: u32,
     /// Size of each disk.
@@ -55,7 +55,7 @@ pub struct Scenario {
     /// Failures of a tome per hour.
     pub failures_per_hour: f64,
     /// What makes the decisions.
-    pub model: Decides,
+    pub model: SetModel,
     /// Settings for a set run by its tomes.
     pub driven: DrivenSet,
 }
@@ -63,7 +63,7 @@ pub struct Scenario {
 /// The name of the system in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Named {
+pub enum SystemTag {
     /// A set of tomes.
     #[default]
     Pergamum,
@@ -102,13 +102,13 @@ pub struct Ingest {
     pub total: Option<ByteCount>,
     /// What gets a token first.
     #[serde(default)]
-    pub first: First,
+    pub first: TokenPriority,
 }
 
 /// What gets a token first, after rebuilds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum First {
+pub enum TokenPriority {
     /// Protecting data that has no parity on other tomes yet.
     #[default]
     Protection,
@@ -149,7 +149,7 @@ impl Default for Rates {
 impl Default for Scenario {
     fn default() -> Self {
         Self {
-            system: Named::Pergamum,
+            system: SystemTag::Pergamum,
             tomes: 1_000,
             capacity: ByteCount::new(1_000_000_000_000),
             spinning: 0.05,
@@ -165,7 +165,7 @@ impl Default for Scenario {
             filled: 1.0,
             one_fails: false,
             failures_per_hour: 0.0,
-            model: Decides::Aggregate,
+            model: SetModel::Aggregate,
             driven: DrivenSet::default(),
         }
     }
@@ -210,7 +210,7 @@ impl Scenario {
         if self.capacity == ByteCount::ZERO || self.until == Duration::ZERO {
             return refuse("capacity, until", "0".to_owned(), "above 0");
         }
-        let is_driven = self.model == Decides::Driven;
+        let is_driven = self.model == SetModel::Driven;
         let least = if is_driven { 1 } else { 2 };
         if !(self.spinning > 0.0 && self.spinning <= 1.0) || self.tokens() < least {
             let expected =
@@ -277,13 +277,13 @@ impl scenario::Scenario for Scenario {
 
     /// Fills in omitted tables, so that their fields can be set.
     fn resolve(table: Table) -> Result<Table, String> {
-        scenario::fill_in(table, &Self::default(), &TABLES)
+        scenario::fill_defaults(table, &Self::default(), &TABLES)
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
-pub(crate) const fn bytes(of: ByteCount) -> f64 {
-    of.get() as f64
+pub(crate) const fn bytes(size: ByteCount) -> f64 {
+    size.get() as f64
 }
 
 /// Returns the time for this many bytes at this rate in MB/s.

@@ -7,13 +7,13 @@ use expect_test::expect;
 use fulgurite_units::{ByteCount, Duration, settings};
 use toml::{Table, Value};
 
-use super::{Code, First, Ingest, Rebuild, RunResult, Scenario, Tomes};
+use super::{Code, Ingest, Rebuild, RunResult, Scenario, TokenPriority, Tomes};
 use crate::engine::{run, run_observed};
-use crate::experiment::{Job, JobResult, JobRunner, Published, SourceFile, Suite, Verdict};
-use crate::measured::metric_names;
+use crate::experiment::{Job, JobResult, JobRunner, PaperSystem, SourceFile, Suite, Verdict};
+use crate::metrics::metric_names;
+use crate::presentation::ReportedSystem;
 use crate::report::{Facts, run_page};
-use crate::reported::Reported;
-use crate::scenario::{Head, SystemName, changed};
+use crate::scenario::{Head, SystemName, with_overrides};
 
 const HOUR: u64 = 3_600;
 
@@ -23,7 +23,7 @@ fn near(ours: f64, expected: f64, within: f64) {
 
 fn writing(clients: u32, session: u64, total: Option<u64>) -> Scenario {
     let total = total.map(ByteCount::new);
-    let first = First::Protection;
+    let first = TokenPriority::Protection;
     let ingest = Ingest { clients, session: ByteCount::new(session), total, first };
     Scenario { ingest: Some(ingest), until: Duration::from_secs(48 * HOUR), ..Scenario::default() }
 }
@@ -85,7 +85,7 @@ fn a_staggered_rebuild_writes_each_place_13_times_and_reads_it_12_times() {
 
 #[test]
 fn no_more_spin_than_there_are_tokens_and_nothing_is_forgotten() {
-    for first in [First::Protection, First::Clients] {
+    for first in [TokenPriority::Protection, TokenPriority::Clients] {
         for (clients, seed) in [(1, 1), (20, 2), (50, 3), (200, 4)] {
             let mut scenario = writing(clients, 5_000_000_000, None);
             scenario.ingest = scenario.ingest.map(|ingest| Ingest { first, ..ingest });
@@ -113,7 +113,7 @@ fn who_is_first_decides_how_much_is_at_risk() {
         scenario.ingest = scenario.ingest.map(|ingest| Ingest { first, ..ingest });
         run::<Tomes>(&scenario, 1).unwrap()
     };
-    let [careful, quick] = [First::Protection, First::Clients].map(run_first);
+    let [careful, quick] = [TokenPriority::Protection, TokenPriority::Clients].map(run_first);
     assert_eq!((careful.protected, quick.protected), (2_000_000_000_000, 2_000_000_000_000));
     assert!(quick.acknowledged_at < careful.acknowledged_at);
     assert!(quick.unprotected_max > careful.unprotected_max);
@@ -177,36 +177,36 @@ fn a_file_says_only_what_is_not_the_papers() {
     let table: Table = toml::from_str(text).unwrap();
     assert_eq!(settings::from_toml::<Head>(text).unwrap().system, SystemName::Pergamum);
     let set: Table = toml::from_str("'rates.fold' = 5.0\n'hardware.disk_w' = 9.0").unwrap();
-    let changed_to = changed::<Scenario>(table.clone(), &set).unwrap();
+    let changed_to = with_overrides::<Scenario>(table.clone(), &set).unwrap();
     near(changed_to.rates.fold, 5.0, 1e-12);
     near(changed_to.hardware.active_w(), 13.1, 1e-12);
     assert_eq!(changed_to.tokens(), 50);
     let wrong: Table = [("rates.folds".to_owned(), Value::Float(1.0))].into_iter().collect();
-    assert!(changed::<Scenario>(table, &wrong).unwrap_err().contains("unknown field"));
+    assert!(with_overrides::<Scenario>(table, &wrong).unwrap_err().contains("unknown field"));
 }
 
 #[test]
 fn a_run_is_recorded_and_drawn() {
     let scenario = Scenario { one_fails: true, ..writing(50, 10_000_000_000, None) };
-    let courses: Vec<_> = [1, 2]
+    let timelines: Vec<_> = [1, 2]
         .map(|seed| {
             let mut recorder = Tomes::recorder(&scenario, seed);
             run_observed::<Tomes, _>(&scenario, seed, &mut recorder).unwrap();
-            Tomes::course(recorder)
+            Tomes::timeline(recorder)
         })
         .into();
-    assert!(courses[0].spinning.max.iter().all(|most| *most <= 50.0));
-    let page = run_page::<Tomes>(&scenario, &courses, &[], &Facts::default());
+    assert!(timelines[0].spinning.max.iter().all(|most| *most <= 50.0));
+    let page = run_page::<Tomes>(&scenario, &timelines, &[], &Facts::default());
     assert!(page.contains("Disks that spin") && page.contains("Tomes lost and not rebuilt"));
     let rows = Tomes::rows(&scenario, &[]);
     let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
-    for name in Tomes::TOTALS {
+    for name in Tomes::HIGHLIGHTS {
         assert!(names.contains(name), "{name}");
     }
-    let aside = Tomes::aside(&scenario, &[&RunResult::default()]);
-    assert_eq!(aside.work, Some((0.0, "protects")));
+    let companions = Tomes::companions(&scenario, &[&RunResult::default()]);
+    assert_eq!(companions.work, Some((0.0, "protects")));
     let names = metric_names::<RunResult>();
-    for name in Tomes::SWEPT {
+    for name in Tomes::DEFAULT_METRICS {
         assert!(names.contains(&(*name).to_owned()), "{name}");
     }
 }

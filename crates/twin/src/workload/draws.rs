@@ -13,35 +13,35 @@ const BUFFER_DRAWS: usize = 512;
 pub(crate) struct Draws {
     stream: RandomStream,
     buffer: Box<[[u8; 8]; BUFFER_DRAWS]>,
-    at: usize,
+    position: usize,
 }
 
 impl std::fmt::Debug for Draws {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Draws").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Draws").field("at", &self.position).finish_non_exhaustive()
     }
 }
 
 impl Draws {
     pub(crate) fn new(seed: &Seed, label: &[u8]) -> Self {
         let buffer = Box::new([[0; 8]; BUFFER_DRAWS]);
-        Self { stream: seed.child(label).stream(), buffer, at: BUFFER_DRAWS }
+        Self { stream: seed.child(label).stream(), buffer, position: BUFFER_DRAWS }
     }
 
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
-        if self.at == BUFFER_DRAWS {
+        if self.position == BUFFER_DRAWS {
             self.refill();
         }
-        let drawn = self.buffer[self.at];
-        self.at += 1;
+        let drawn = self.buffer[self.position];
+        self.position += 1;
         u64::from_le_bytes(drawn)
     }
 
     #[inline(never)]
     fn refill(&mut self) {
         self.stream.fill(self.buffer.as_flattened_mut());
-        self.at = 0;
+        self.position = 0;
     }
 
     /// Draws uniformly from [0, 1), with 53 bits.
@@ -77,28 +77,28 @@ impl Draws {
 pub(crate) struct Exponentials {
     draws: Draws,
     block: Box<[f64; BUFFER_DRAWS]>,
-    at: usize,
+    position: usize,
 }
 
 impl std::fmt::Debug for Exponentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Exponentials").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Exponentials").field("at", &self.position).finish_non_exhaustive()
     }
 }
 
 impl Exponentials {
     pub(crate) fn new(seed: &Seed, label: &[u8]) -> Self {
         let block = Box::new([0.0; BUFFER_DRAWS]);
-        Self { draws: Draws::new(seed, label), block, at: BUFFER_DRAWS }
+        Self { draws: Draws::new(seed, label), block, position: BUFFER_DRAWS }
     }
 
     #[inline]
     pub(crate) fn draw(&mut self) -> f64 {
-        if self.at == BUFFER_DRAWS {
+        if self.position == BUFFER_DRAWS {
             self.refill();
         }
-        let drawn = self.block[self.at];
-        self.at += 1;
+        let drawn = self.block[self.position];
+        self.position += 1;
         drawn
     }
 
@@ -108,7 +108,7 @@ impl Exponentials {
             let above_zero = ((self.draws.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
             *value = -ln(above_zero);
         }
-        self.at = 0;
+        self.position = 0;
     }
 }
 

@@ -56,7 +56,7 @@ impl Ingest {
     /// Returns half a year of writes to go with reads of this rate and mean size: 174 times as
     /// many, with 47 times the bytes, so that the mean write is 27 MB for reads of 100 MB.
     #[must_use]
-    pub fn beside(reads_per_second: f64, read_mean: ByteCount) -> Self {
+    pub fn for_reads(reads_per_second: f64, read_mean: ByteCount) -> Self {
         let mean = read_mean.get() * BYTES_PER_BYTE_READ / WRITES_PER_READ;
         Self {
             days: 181,

@@ -100,7 +100,7 @@ impl Sizes {
             }
         };
         let block = Box::new([ByteCount::ZERO; BLOCK_SIZES]);
-        Ok(SizeSampler { kind, draws: Draws::new(seed, b"sizes"), block, at: BLOCK_SIZES })
+        Ok(SizeSampler { kind, draws: Draws::new(seed, b"sizes"), block, position: BLOCK_SIZES })
     }
 
     /// Returns the mean in bytes: exact, or measured for the smooth alternative.
@@ -121,7 +121,7 @@ pub struct SizeSampler {
     kind: Kind,
     draws: Draws,
     block: Box<[ByteCount; BLOCK_SIZES]>,
-    at: usize,
+    position: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -135,11 +135,11 @@ impl SizeSampler {
     /// Draws the next size.
     #[inline]
     pub fn draw(&mut self) -> ByteCount {
-        if self.at == BLOCK_SIZES {
+        if self.position == BLOCK_SIZES {
             self.refill();
         }
-        let drawn = self.block[self.at];
-        self.at += 1;
+        let drawn = self.block[self.position];
+        self.position += 1;
         drawn
     }
 
@@ -151,7 +151,7 @@ impl SizeSampler {
             Kind::Smooth(mixture) => block.for_each(|size| *size = smooth(mixture, draws)),
             Kind::Fixed(fixed) => block.for_each(|size| *size = *fixed),
         }
-        self.at = 0;
+        self.position = 0;
     }
 }
 
@@ -214,7 +214,8 @@ fn segment_mean(index: usize) -> f64 {
 }
 
 fn table_mean(weights: &[f64; SEGMENT_COUNT]) -> f64 {
-    let bytes: f64 = (0..SEGMENT_COUNT).map(|at| weights[at] * segment_mean(at)).sum();
+    let bytes: f64 =
+        (0..SEGMENT_COUNT).map(|position| weights[position] * segment_mean(position)).sum();
     bytes / weights.iter().sum::<f64>()
 }
 

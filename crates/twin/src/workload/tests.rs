@@ -264,7 +264,7 @@ fn half_a_year_spreads_by_the_hour() {
 
 #[test]
 fn writes_have_the_ratios_and_peaks_of_the_paper() {
-    let ingest = Ingest::beside(LIBRARY_RATE, FILE_SIZE_MEAN);
+    let ingest = Ingest::for_reads(LIBRARY_RATE, FILE_SIZE_MEAN);
     check("mean write", ingest.sizes.mean(), 27e6, 0.1);
     let mut months: Vec<f64> = (0..41)
         .map(|seed| {
@@ -290,7 +290,7 @@ fn writes_outweigh_reads_as_in_the_paper() {
     workload.envelope.window_rate = LIBRARY_RATE;
     let (mut reads, mut writes) = (Totals::default(), Totals::default());
     workload.reads(Seed::new(13)).unwrap().for_each(|read| reads.add(read.size));
-    let ingest = Ingest::beside(LIBRARY_RATE / PART, FILE_SIZE_MEAN);
+    let ingest = Ingest::for_reads(LIBRARY_RATE / PART, FILE_SIZE_MEAN);
     let mut last = Instant::ZERO;
     for write in ingest.writes(Seed::new(13)).unwrap() {
         assert!(write.at >= last);

@@ -40,10 +40,10 @@ impl<'de> Deserializer<'de> for &Value {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let result = match &self.content {
             Content::Null => visitor.visit_unit(),
-            Content::Boolean(is) => visitor.visit_bool(*is),
+            Content::Boolean(flag) => visitor.visit_bool(*flag),
             Content::Integer(number) => visitor.visit_i64(*number),
             Content::Unsigned(number) => visitor.visit_u64(*number),
-            Content::Wide(_) | Content::Overflow(_) => Err(Error::mismatch(self, &visitor)),
+            Content::BigInteger(_) | Content::Overflow(_) => Err(Error::mismatch(self, &visitor)),
             Content::Float(number) => visitor.visit_f64(*number),
             Content::String(text) | Content::Key(text) => visitor.visit_str(text),
             Content::Datetime(entry) => visitor.visit_map(Entries::new(slice::from_ref(entry))),
@@ -106,7 +106,7 @@ impl<'de> Deserializer<'de> for &Value {
         match self.as_elements() {
             Some(mut rest) => {
                 let result = visitor.visit_seq(Elements { rest: &mut rest });
-                let result = result.and_then(|tuple| self.all_read(&rest).map(|()| tuple));
+                let result = result.and_then(|tuple| self.check_all_read(&rest).map(|()| tuple));
                 located!(self, result)
             }
             None => Err(Error::mismatch(self, &visitor)),
@@ -181,7 +181,7 @@ impl Value {
     }
 
     /// Returns an error if elements of this array are left over.
-    fn all_read(&self, rest: &slice::Iter<'_, Self>) -> Result<(), Error> {
+    fn check_all_read(&self, rest: &slice::Iter<'_, Self>) -> Result<(), Error> {
         match self.as_elements() {
             Some(all) if rest.len() > 0 => {
                 Err(Error::invalid_length(all.len(), &"fewer elements in array"))
@@ -213,7 +213,7 @@ impl Value {
             | Content::Boolean(_)
             | Content::Integer(_)
             | Content::Unsigned(_)
-            | Content::Wide(_)
+            | Content::BigInteger(_)
             | Content::Overflow(_)
             | Content::Float(_)
             | Content::Datetime(_)
@@ -285,7 +285,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         let entry = self.current()?;
         let mut result = seed.deserialize(&entry.value);
         if let Err(error) = &mut result {
-            error.leave(entry);
+            error.add_key(entry);
         }
         result
     }
@@ -304,7 +304,7 @@ struct Variant<'a> {
 
 impl<'a> Variant<'a> {
     /// Returns the variant's data, or an error if it has none.
-    fn held(self, expected: &str) -> Result<&'a Value, Error> {
+    fn data(self, expected: &str) -> Result<&'a Value, Error> {
         self.value.ok_or_else(|| Error::invalid_type(Unexpected::UnitVariant, &expected))
     }
 
@@ -320,7 +320,7 @@ impl<'a> Variant<'a> {
             Content::Boolean(_)
             | Content::Integer(_)
             | Content::Unsigned(_)
-            | Content::Wide(_)
+            | Content::BigInteger(_)
             | Content::Overflow(_)
             | Content::Float(_)
             | Content::String(_)
@@ -333,7 +333,7 @@ impl<'a> Variant<'a> {
     /// Returns the elements of a tuple of this length: an array, or a table whose keys count from
     /// 0.
     fn tuple(self, len: usize) -> Result<Vec<&'a Value>, Error> {
-        let value = self.held("tuple variant")?;
+        let value = self.data("tuple variant")?;
         let wrong = |message| Err(Error::new(message, value.span.clone()));
         let values: Vec<&Value> = if let Content::Array(values) = &value.content {
             values.iter().collect()
@@ -359,7 +359,7 @@ impl<'a> Variant<'a> {
     /// Returns the variant's data as a table. If it was parsed from text, any key outside `fields`
     /// is an error.
     fn table(self, fields: &[&str]) -> Result<&'a Value, Error> {
-        let value = self.held("struct variant")?;
+        let value = self.data("struct variant")?;
         let Content::Table(entries) = &value.content else { return Ok(value) };
         let is_extra = |entry: &&Entry| !fields.contains(&entry.key_text());
         let extra: Vec<&Entry> = entries.iter().filter(is_extra).collect();
@@ -396,7 +396,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
-        seed.deserialize(self.held("newtype variant")?)
+        seed.deserialize(self.data("newtype variant")?)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Error> {

@@ -73,7 +73,7 @@ impl Error {
     /// Sets the location to the entry's value, unless an inner value has, and adds the key to the
     /// path.
     #[cold]
-    pub(super) fn leave(&mut self, entry: &Entry) {
+    pub(super) fn add_key(&mut self, entry: &Entry) {
         self.locate(&entry.value);
         self.0.keys.push(entry.key_text().to_owned());
     }
@@ -83,10 +83,10 @@ impl Error {
     pub(super) fn mismatch(value: &Value, expected: &dyn Expected) -> Self {
         let unexpected = match &value.content {
             Content::Null => Unexpected::Unit,
-            Content::Boolean(is) => Unexpected::Bool(*is),
+            Content::Boolean(flag) => Unexpected::Bool(*flag),
             Content::Integer(number) => Unexpected::Signed(*number),
             Content::Unsigned(number) => Unexpected::Unsigned(*number),
-            Content::Wide(number) => Unexpected::Other(number),
+            Content::BigInteger(number) => Unexpected::Other(number),
             Content::Overflow(message) => {
                 return Self::new((*message).to_owned(), value.span.clone());
             }

@@ -132,17 +132,19 @@ struct Flat {
 
 /// Asserts that toml reads the same value or reports the same error.
 fn same<T: DeserializeOwned + std::fmt::Debug + PartialEq>(text: &str) -> Result<T, String> {
-    let ours = from_toml::<T>(text);
-    match (&ours, toml::from_str::<T>(text)) {
-        (Ok(ours), Ok(theirs)) => assert_eq!(format!("{ours:?}"), format!("{theirs:?}"), "{text}"),
-        (Err(ours), Err(theirs)) => {
-            assert_eq!(ours.to_string(), theirs.to_string(), "{text}");
-            assert_eq!(ours.message(), theirs.message(), "{text}");
-            assert_eq!(ours.span(), theirs.span(), "{text}");
+    let actual = from_toml::<T>(text);
+    match (&actual, toml::from_str::<T>(text)) {
+        (Ok(actual), Ok(expected)) => {
+            assert_eq!(format!("{actual:?}"), format!("{expected:?}"), "{text}")
         }
-        (ours, theirs) => panic!("{text}\nours: {ours:?}\ntheirs: {theirs:?}"),
+        (Err(actual), Err(expected)) => {
+            assert_eq!(actual.to_string(), expected.to_string(), "{text}");
+            assert_eq!(actual.message(), expected.message(), "{text}");
+            assert_eq!(actual.span(), expected.span(), "{text}");
+        }
+        (actual, expected) => panic!("{text}\nours: {actual:?}\ntheirs: {expected:?}"),
     }
-    ours.map_err(|error| error.to_string())
+    actual.map_err(|error| error.to_string())
 }
 
 const WRONG: &[&str] = &[
@@ -385,14 +387,14 @@ fn what_is_read_of_a_table_is_what_is_read_of_its_text() {
 fn errors_of_a_table_name_the_field_as_toml_does() {
     for text in WRONG {
         let Ok(table) = toml::from_str::<Table>(text) else { continue };
-        let theirs = Settings::deserialize(table.clone()).map_err(|error| error.to_string());
-        let ours = from_table::<Settings>(&table).map_err(|error| error.to_string());
+        let expected = Settings::deserialize(table.clone()).map_err(|error| error.to_string());
+        let actual = from_table::<Settings>(&table).map_err(|error| error.to_string());
         // From tables, toml reads no numbers as keys, accepts dates as text and words the error for
         // an enum of another type differently.
         let other = "invalid type: unit variant, expected string only";
-        let theirs = theirs.map_err(|error| error.replace(other, "wanted string or table"));
+        let expected = expected.map_err(|error| error.replace(other, "wanted string or table"));
         if !text.contains("1979") && !text.contains("[numbered]") {
-            assert_eq!(ours, theirs, "{text}");
+            assert_eq!(actual, expected, "{text}");
         }
     }
     let table: Table = toml::from_str("[named.b]\nid = 'x'").unwrap();
@@ -412,34 +414,35 @@ fn an_array_is_no_struct_and_a_tuple_has_no_more_elements_than_it_has() {
 #[test]
 fn a_spanned_value_knows_its_bytes_and_needs_a_text() {
     #[derive(Debug, Deserialize)]
-    struct Ours {
+    struct WithSettings {
         parts: Vec<Spanned<Part>>,
         name: Spanned<String>,
         #[serde(default)]
         kind: Option<Spanned<Kind>>,
     }
     #[derive(Debug, Deserialize)]
-    struct Theirs {
+    struct WithToml {
         parts: Vec<toml::Spanned<Part>>,
         name: toml::Spanned<String>,
         #[serde(default)]
         kind: Option<toml::Spanned<Kind>>,
     }
     let text = "name = '\u{e4}'\r\nkind = 'second'\n[[parts]]\nid = 1\n[[parts]]\nid = 2 # \n";
-    let (ours, theirs) =
-        (from_toml::<Ours>(text).unwrap(), toml::from_str::<Theirs>(text).unwrap());
-    assert_eq!(ours.name.span(), theirs.name.span());
-    assert_eq!(ours.name.get_ref(), theirs.name.get_ref());
-    let spans: Vec<_> = ours.parts.iter().map(Spanned::span).collect();
-    let their_spans: Vec<_> = theirs.parts.iter().map(toml::Spanned::span).collect();
-    assert_eq!(spans, their_spans);
-    assert_eq!(ours.kind.unwrap().span(), theirs.kind.unwrap().span());
+    let (actual, expected) =
+        (from_toml::<WithSettings>(text).unwrap(), toml::from_str::<WithToml>(text).unwrap());
+    assert_eq!(actual.name.span(), expected.name.span());
+    assert_eq!(actual.name.get_ref(), expected.name.get_ref());
+    let spans: Vec<_> = actual.parts.iter().map(Spanned::span).collect();
+    let expected_spans: Vec<_> = expected.parts.iter().map(toml::Spanned::span).collect();
+    assert_eq!(spans, expected_spans);
+    assert_eq!(actual.kind.unwrap().span(), expected.kind.unwrap().span());
     for text in ["name = 5\nparts = []", "name = 'x'\n[[parts]]\nid = 1\n[[parts]]\nid = 'x'", ""] {
-        let (ours, theirs) = (from_toml::<Ours>(text), toml::from_str::<Theirs>(text));
-        assert_eq!(ours.unwrap_err().to_string(), theirs.unwrap_err().to_string());
+        let (actual, expected) =
+            (from_toml::<WithSettings>(text), toml::from_str::<WithToml>(text));
+        assert_eq!(actual.unwrap_err().to_string(), expected.unwrap_err().to_string());
     }
     let table = toml::from_str("name = 'x'\nparts = []").unwrap();
-    let error = from_table::<Ours>(&table).unwrap_err();
+    let error = from_table::<WithSettings>(&table).unwrap_err();
     assert_eq!(error.to_string(), "value is missing a span\nin `name`\n");
 }
 

@@ -29,7 +29,7 @@ pub(super) enum Content {
     /// An integer beyond `i64` that fits `u64`.
     Unsigned(u64),
     /// An integer beyond 64 bits, as error messages show it.
-    Wide(String),
+    BigInteger(String),
     /// A number too large for any type, with the error message.
     Overflow(&'static str),
     Float(f64),
@@ -68,7 +68,7 @@ impl Value {
             Content::Boolean(_) => "boolean",
             Content::Integer(_)
             | Content::Unsigned(_)
-            | Content::Wide(_)
+            | Content::BigInteger(_)
             | Content::Overflow(_) => "integer",
             Content::Float(_) => "float",
             Content::String(_) | Content::Key(_) => "string",
@@ -87,7 +87,7 @@ impl Entry {
             | Content::Boolean(_)
             | Content::Integer(_)
             | Content::Unsigned(_)
-            | Content::Wide(_)
+            | Content::BigInteger(_)
             | Content::Overflow(_)
             | Content::Float(_)
             | Content::String(_)
@@ -115,7 +115,7 @@ fn spanned(value: &toml::Spanned<DeValue<'_>>) -> Value {
         DeValue::String(text) => Content::String(text.to_string()),
         DeValue::Integer(number) => integer(number),
         DeValue::Float(number) => float(number),
-        DeValue::Boolean(is) => Content::Boolean(*is),
+        DeValue::Boolean(flag) => Content::Boolean(*flag),
         DeValue::Datetime(date) => datetime(date),
         DeValue::Array(values) => Content::Array(values.iter().map(spanned).collect()),
         DeValue::Table(entries) => table(entries),
@@ -130,9 +130,9 @@ fn integer(number: &DeInteger<'_>) -> Content {
     } else if let Ok(number) = u64::from_str_radix(digits, radix) {
         Content::Unsigned(number)
     } else if let Ok(number) = i128::from_str_radix(digits, radix) {
-        Content::Wide(format!("integer `{number}` as i128"))
+        Content::BigInteger(format!("integer `{number}` as i128"))
     } else if let Ok(number) = u128::from_str_radix(digits, radix) {
-        Content::Wide(format!("integer `{number}` as u128"))
+        Content::BigInteger(format!("integer `{number}` as u128"))
     } else {
         Content::Overflow("integer number overflowed")
     }
@@ -166,7 +166,7 @@ impl From<&toml::Value> for Value {
             toml::Value::String(text) => Self::new(Content::String(text.clone())),
             toml::Value::Integer(number) => Self::new(Content::Integer(*number)),
             toml::Value::Float(number) => Self::new(Content::Float(*number)),
-            toml::Value::Boolean(is) => Self::new(Content::Boolean(*is)),
+            toml::Value::Boolean(flag) => Self::new(Content::Boolean(*flag)),
             toml::Value::Datetime(date) => Self::new(datetime(date)),
             toml::Value::Array(values) => {
                 Self::new(Content::Array(values.iter().map(Self::from).collect()))
@@ -196,8 +196,8 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::new(Content::Null))
     }
 
-    fn visit_bool<E>(self, is: bool) -> Result<Value, E> {
-        Ok(Value::new(Content::Boolean(is)))
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::new(Content::Boolean(flag)))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Value, E> {

@@ -11,7 +11,7 @@ use super::{Backend, Rack};
 use crate::config::ConfigError;
 
 /// Placeholder in a pattern for the number of a place.
-const MARK: &str = "{place}";
+const PLACEHOLDER: &str = "{place}";
 
 /// A row of `[rack.places]`: a directory, or also the disk's device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,31 +92,31 @@ pub(super) fn roots(
     folder: &Path,
 ) -> Result<BTreeMap<PlaceId, PathBuf>, ConfigError> {
     let table = table(rack, shape)?;
-    let usual = folder.join("disks").join(MARK).to_string_lossy().into_owned();
+    let default_pattern = folder.join("disks").join(PLACEHOLDER).to_string_lossy().into_owned();
     let pattern = match (&rack.disks, rack.backend) {
         (Some(pattern), _) => Some(pattern.clone()),
-        (None, Backend::Simulated) => Some(usual),
+        (None, Backend::Simulated) => Some(default_pattern),
         (None, Backend::Linux) => None,
     };
     let mut roots: BTreeMap<PlaceId, PathBuf> = BTreeMap::new();
-    let mut whose: BTreeMap<PathBuf, PlaceId> = BTreeMap::new();
+    let mut owners: BTreeMap<PathBuf, PlaceId> = BTreeMap::new();
     for place in shape.places() {
-        let own = table.get(&place).and_then(|row| row.directory());
-        let root = match (own, &pattern) {
-            (Some(own), _) => own.clone(),
-            (None, Some(pattern)) => of(pattern, place).into(),
+        let explicit = table.get(&place).and_then(|row| row.directory());
+        let root = match (explicit, &pattern) {
+            (Some(explicit), _) => explicit.clone(),
+            (None, Some(pattern)) => expand(pattern, place).into(),
             (None, None) => {
                 let reason = format!(
                     "it does not say where the disk of place {place} has its files; write \
-                     something like \"/mnt/rack/{MARK}\""
+                     something like \"/mnt/rack/{PLACEHOLDER}\""
                 );
                 return refuse("rack.disks", reason);
             }
         };
-        if let Some(other) = whose.insert(root.clone(), place) {
+        if let Some(other) = owners.insert(root.clone(), place) {
             let reason = format!(
-                "places {other} and {place} would both be \"{}\"; have {MARK} in the pattern, or a \
-                 directory for each in [rack.places]",
+                "places {other} and {place} would both be \"{}\"; have {PLACEHOLDER} in the \
+                 pattern, or a directory for each in [rack.places]",
                 root.display()
             );
             return refuse("rack.disks", reason);
@@ -136,12 +136,13 @@ pub(super) fn devices(
     let mut disks = BTreeMap::new();
     for (&place, root) in roots {
         let row = table.get(&place);
-        let own = row.and_then(|row| row.device()).cloned();
-        let usual = || rack.device.as_ref().map(|pattern| of(pattern, place).into());
-        let Some(device) = own.or_else(usual) else {
+        let explicit = row.and_then(|row| row.device()).cloned();
+        let default_pattern = || rack.device.as_ref().map(|pattern| expand(pattern, place).into());
+        let Some(device) = explicit.or_else(default_pattern) else {
             let reason = format!(
                 "it does not say which device is in place {place}; write something like \
-                 \"/dev/disk/by-path/pci-0000:00:17.0-ata-{MARK}\", or use backend = \"simulated\""
+                 \"/dev/disk/by-path/pci-0000:00:17.0-ata-{PLACEHOLDER}\", or use backend = \
+                 \"simulated\""
             );
             return refuse("rack.device", reason);
         };
@@ -152,6 +153,6 @@ pub(super) fn devices(
     Ok(disks)
 }
 
-fn of(pattern: &str, place: PlaceId) -> String {
-    pattern.replace(MARK, &place.to_string())
+fn expand(pattern: &str, place: PlaceId) -> String {
+    pattern.replace(PLACEHOLDER, &place.to_string())
 }

@@ -197,7 +197,7 @@ fn compress_all(state: &mut [Words; 4], data: [&[Block]; LANES]) {
     let mut now = *state;
     for at in 0..data[0].len() {
         let before = now;
-        let words = transposed(data.map(|blocks| &blocks[at]));
+        let words = transpose(data.map(|blocks| &blocks[at]));
         round::<0>(&mut now, &words, |b, c, d| ((c ^ d) & b) ^ d);
         round::<1>(&mut now, &words, |b, c, d| ((b ^ c) & d) ^ c);
         round::<2>(&mut now, &words, |b, c, d| b ^ c ^ d);
@@ -249,7 +249,7 @@ fn steps<const ROUND: usize, const FIRST: usize>(
 
 /// Returns the words of four blocks, transposed into lanes.
 #[inline(always)]
-fn transposed(blocks: [&Block; LANES]) -> [Words; 16] {
+fn transpose(blocks: [&Block; LANES]) -> [Words; 16] {
     let blocks = blocks.map(|block| block.as_chunks::<4>().0);
     std::array::from_fn(|word| each(|lane| u32::from_le_bytes(blocks[lane][word])))
 }

@@ -34,7 +34,7 @@ impl Entry1 {
     pub(super) const VERSION: u8 = 1;
 
     /// Converts to version 1; `None` if that cannot express the entry.
-    pub(super) fn of(entry: &Entry) -> Option<Self> {
+    pub(super) fn build(entry: &Entry) -> Option<Self> {
         let Entry { name, labels, .. } = entry;
         if name.version != VersionId::NULL || *labels != Labels::default() {
             return None;

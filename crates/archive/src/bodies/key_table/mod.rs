@@ -63,8 +63,8 @@ pub(crate) struct KeyTable {
 /// Why the table failed, and the tasks that wait for a failure.
 #[derive(Debug, Default)]
 struct Failed {
-    why: OnceLock<String>,
-    bell: Notify,
+    reason: OnceLock<String>,
+    notify: Notify,
 }
 
 /// A used slot, as a scan finds it.
@@ -167,7 +167,7 @@ impl KeyTable {
         let probe = |path: &PathBuf| {
             let copy = path.exists().then(|| Copy::open(path).ok()).flatten()?;
             match slot::content(&copy.probe()) {
-                Content::Whole { body, .. } => Some(ArchiveId::from_bytes(body.to_bytes())),
+                Content::Valid { body, .. } => Some(ArchiveId::from_bytes(body.to_bytes())),
                 Content::Empty | Content::Damaged => None,
             }
         };
@@ -180,9 +180,9 @@ impl KeyTable {
         for copy in &self.copies {
             let found = copy.probe();
             let is_damaged = slot::content(&found) == Content::Damaged;
-            let probe = if is_damaged { slot::mend(&self.master, &found) } else { Some(found) };
+            let probe = if is_damaged { slot::repair(&self.master, &found) } else { Some(found) };
             let run = match probe.map(|probe| (slot::content(&probe), probe)) {
-                Some((Content::Whole { body, run }, probe)) => {
+                Some((Content::Valid { body, run }, probe)) => {
                     if slot::decode(&self.master, &probe).is_none() {
                         return Err(self.wrong_master(copy));
                     }
@@ -211,8 +211,8 @@ impl KeyTable {
     fn check_master_by_keys(&self, count: u32) -> Result<()> {
         let mut is_right = None;
         for_each_slot(&self.copies, count, |_, found| {
-            let whole = |slot: &&Slot| matches!(slot::content(slot), Content::Whole { .. });
-            is_right = found.iter().find(whole).map(|s| slot::decode(&self.master, s).is_some());
+            let valid = |slot: &&Slot| matches!(slot::content(slot), Content::Valid { .. });
+            is_right = found.iter().find(valid).map(|s| slot::decode(&self.master, s).is_some());
             Ok(if is_right.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         match is_right {
@@ -242,8 +242,8 @@ impl KeyTable {
             let path = copy.path().display();
             tracing::warn!(%path, "a copy of the key table was new or older, and was rebuilt");
         }
-        if found.mended > 0 {
-            let slots = found.mended;
+        if found.repaired > 0 {
+            let slots = found.repaired;
             tracing::warn!(
                 slots,
                 "slots of the key table differed or were damaged, and were mended"
@@ -340,7 +340,7 @@ impl KeyTable {
                 if found[..at].contains(slot) {
                     continue;
                 }
-                let Content::Whole { body, run } = slot::content(slot) else { continue };
+                let Content::Valid { body, run } = slot::content(slot) else { continue };
                 if known != Some(body) {
                     used.push(UsedSlot { index, body, run });
                 }
@@ -353,34 +353,34 @@ impl KeyTable {
 
     fn check_usable(&self) -> Result<()> {
         self.failed
-            .why
+            .reason
             .get()
-            .map_or(Ok(()), |why| Err(ArchiveError::KeysFailed { what: why.clone() }))
+            .map_or(Ok(()), |reason| Err(ArchiveError::KeysFailed { what: reason.clone() }))
     }
 
     /// Marks the table as failed: it cannot be used any more.
     fn fail(&self, error: &ArchiveError) -> ArchiveError {
         let what = error.to_string();
-        if self.failed.why.set(what.clone()).is_ok() {
+        if self.failed.reason.set(what.clone()).is_ok() {
             tracing::error!(
                 error = what,
                 "the key table failed: nothing more is taken or destroyed"
             );
         }
-        self.failed.bell.notify_waiters();
+        self.failed.notify.notify_waiters();
         ArchiveError::KeysFailed { what }
     }
 
     /// Waits until the table fails, and returns the reason.
     pub(crate) async fn failed(&self) -> String {
-        let mut bell = std::pin::pin!(self.failed.bell.notified());
+        let mut notify = std::pin::pin!(self.failed.notify.notified());
         // Registered before the check, so that no failure is missed in between.
-        bell.as_mut().enable();
-        if let Some(why) = self.failed.why.get() {
-            return why.clone();
+        notify.as_mut().enable();
+        if let Some(reason) = self.failed.reason.get() {
+            return reason.clone();
         }
-        bell.await;
-        self.failed.why.get().cloned().unwrap_or_default()
+        notify.await;
+        self.failed.reason.get().cloned().unwrap_or_default()
     }
 
     /// Writes a new key for `body` and returns it with its slot. Durable only after [`Self::sync`].
@@ -455,8 +455,8 @@ impl KeyTable {
                 Err(error) => unread = Some(error),
             }
         }
-        let mended = passed.iter().filter_map(|slot| slot::mend(&self.master, slot));
-        mended.map(|slot| key_in(&slot)).find_map(|key| key).ok_or_else(|| {
+        let repaired = passed.iter().filter_map(|slot| slot::repair(&self.master, slot));
+        repaired.map(|slot| key_in(&slot)).find_map(|key| key).ok_or_else(|| {
             let what =
                 format!("slot {index} of the key table does not hold the key of body {body}");
             unread.unwrap_or(ArchiveError::Corrupt { what })
@@ -465,11 +465,11 @@ impl KeyTable {
 
     /// Overwrites damaged copies of a slot with an intact one. A failure costs nothing: the next
     /// start tries again.
-    fn heal(&self, index: u32, whole: &Slot) {
+    fn heal(&self, index: u32, valid: &Slot) {
         let _slots = self.lock();
         // Checked again under the lock: the key may be being destroyed.
-        let is_whole = |copy: &Copy| copy.slot(index).is_ok_and(|slot| slot == *whole);
-        if !self.copies.iter().any(is_whole) {
+        let is_valid = |copy: &Copy| copy.slot(index).is_ok_and(|slot| slot == *valid);
+        if !self.copies.iter().any(is_valid) {
             return;
         }
         for copy in &self.copies {
@@ -478,7 +478,7 @@ impl KeyTable {
             if found.map_or(true, |slot| slot::content(&slot) == Content::Damaged) {
                 let path = copy.path().display();
                 tracing::warn!(%path, index, "a damaged slot of the key table was mended");
-                if let Err(error) = copy.write(index, whole) {
+                if let Err(error) = copy.write(index, valid) {
                     tracing::warn!(%path, index, %error, "it stays damaged");
                 }
             }
@@ -545,10 +545,10 @@ impl KeyTable {
     fn is_of(&self, slot: &Slot, body: ObjectId) -> bool {
         match slot::content(slot) {
             Content::Empty => false,
-            Content::Whole { body: found, .. } => found == body,
+            Content::Valid { body: found, .. } => found == body,
             Content::Damaged => {
                 slot::body_id(slot) == body
-                    || slot::mend(&self.master, slot).is_some_and(|s| slot::body_id(&s) == body)
+                    || slot::repair(&self.master, slot).is_some_and(|s| slot::body_id(&s) == body)
             }
         }
     }

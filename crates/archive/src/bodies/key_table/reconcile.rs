@@ -32,7 +32,7 @@ pub(super) struct Reconciled {
     /// Latest run of any key.
     pub(super) run_max: u64,
     /// Slots that were rewritten in some copy.
-    pub(super) mended: u64,
+    pub(super) repaired: u64,
     /// Slots that are not empty but hold no key that opens, in any copy.
     pub(super) lost: Vec<u32>,
 }
@@ -41,9 +41,9 @@ pub(super) struct Reconciled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Every copy gets this slot.
-    Is(Slot),
+    Use(Slot),
     /// Two copies hold keys of the same run for different bodies; a load checks both.
-    Both,
+    Conflict,
     /// Unrecoverable.
     Lost,
 }
@@ -57,10 +57,10 @@ pub(super) fn reconcile(
 ) -> Result<Reconciled> {
     let mut out = Reconciled { count, ..Reconciled::default() };
     for_each_slot(copies, count, |index, found| {
-        out.take(index, judge(found, is_current, master), found, copies)?;
+        out.take(index, decide(found, is_current, master), found, copies)?;
         Ok(ControlFlow::Continue(()))
     })?;
-    if out.mended > 0 {
+    if out.repaired > 0 {
         copies.iter().try_for_each(Copy::sync_blocking)?;
     }
     Ok(out)
@@ -75,22 +75,22 @@ impl Reconciled {
         copies: &[Copy],
     ) -> Result<()> {
         match verdict {
-            Verdict::Is(slot) => {
-                let mut is_mended = false;
+            Verdict::Use(slot) => {
+                let mut is_repaired = false;
                 for (copy, _) in copies.iter().zip(found).filter(|(_, found)| **found != slot) {
                     copy.write(index, &slot)?;
-                    is_mended = true;
+                    is_repaired = true;
                 }
-                self.mended += u64::from(is_mended);
+                self.repaired += u64::from(is_repaired);
                 match slot::content(&slot) {
-                    Content::Whole { run, .. } if index > 0 => self.run_max = self.run_max.max(run),
-                    Content::Whole { .. } | Content::Damaged => {}
+                    Content::Valid { run, .. } if index > 0 => self.run_max = self.run_max.max(run),
+                    Content::Valid { .. } | Content::Damaged => {}
                     Content::Empty => self.free.push(index),
                 }
             }
-            Verdict::Both => {
+            Verdict::Conflict => {
                 let runs = found.iter().filter_map(|slot| match slot::content(slot) {
-                    Content::Whole { run, .. } => Some(run),
+                    Content::Valid { run, .. } => Some(run),
                     Content::Empty | Content::Damaged => None,
                 });
                 self.run_max = self.run_max.max(runs.max().unwrap_or(0));
@@ -102,30 +102,32 @@ impl Reconciled {
 }
 
 /// Decides the content of a slot, given `found` in each copy.
-pub(super) fn judge(found: &[Slot], is_current: &[bool], master: &SecretKey) -> Verdict {
+pub(super) fn decide(found: &[Slot], is_current: &[bool], master: &SecretKey) -> Verdict {
     if found.iter().all(|slot| *slot == found[0]) && slot::content(&found[0]) != Content::Damaged {
-        return Verdict::Is(found[0]);
+        return Verdict::Use(found[0]);
     }
-    let of = |current: bool| found.iter().zip(is_current).filter(move |(_, is)| **is == current);
+    let slots_where =
+        |current: bool| found.iter().zip(is_current).filter(move |(_, is)| **is == current);
     let mut best: Option<(u64, Slot)> = None;
-    for (candidate, _) in of(true) {
-        let Content::Whole { run, .. } = slot::content(candidate) else { continue };
+    for (candidate, _) in slots_where(true) {
+        let Content::Valid { run, .. } = slot::content(candidate) else { continue };
         match best {
-            Some((other, slot)) if other == run && slot != *candidate => return Verdict::Both,
+            Some((other, slot)) if other == run && slot != *candidate => return Verdict::Conflict,
             Some((other, _)) if other >= run => {}
             Some(_) | None => best = Some((run, *candidate)),
         }
     }
     if let Some((_, slot)) = best {
-        return Verdict::Is(slot);
+        return Verdict::Use(slot);
     }
-    let mut damaged = of(true).map(|(slot, _)| slot).filter(|slot| **slot != EMPTY).peekable();
+    let mut damaged =
+        slots_where(true).map(|(slot, _)| slot).filter(|slot| **slot != EMPTY).peekable();
     if damaged.peek().is_none() {
-        return Verdict::Is(EMPTY);
+        return Verdict::Use(EMPTY);
     }
-    let whole = |slot: &&Slot| matches!(slot::content(slot), Content::Whole { .. });
+    let valid = |slot: &&Slot| matches!(slot::content(slot), Content::Valid { .. });
     damaged
-        .find_map(|slot| slot::mend(master, slot))
-        .or_else(|| of(false).map(|(slot, _)| slot).find(whole).copied())
-        .map_or(Verdict::Lost, Verdict::Is)
+        .find_map(|slot| slot::repair(master, slot))
+        .or_else(|| slots_where(false).map(|(slot, _)| slot).find(valid).copied())
+        .map_or(Verdict::Lost, Verdict::Use)
 }

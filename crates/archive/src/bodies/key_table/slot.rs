@@ -36,7 +36,7 @@ pub(crate) enum Content {
     /// Zeros: no key, or a destroyed one.
     Empty,
     /// A key with a valid checksum.
-    Whole { body: ObjectId, run: u64 },
+    Valid { body: ObjectId, run: u64 },
     /// Neither: damage, or a torn write.
     Damaged,
 }
@@ -73,7 +73,7 @@ pub(crate) fn content(slot: &Slot) -> Content {
         return Content::Damaged;
     }
     let run = u64::from_le_bytes(std::array::from_fn(|i| slot[RUN.start + i]));
-    Content::Whole { body: body_id(slot), run }
+    Content::Valid { body: body_id(slot), run }
 }
 
 /// Returns the body id in a slot.
@@ -84,7 +84,7 @@ pub(super) fn body_id(slot: &Slot) -> ObjectId {
 /// Returns body and key of a slot with a valid checksum.
 pub(crate) fn decode(master: &SecretKey, slot: &Slot) -> Option<(ObjectId, SecretKey)> {
     match content(slot) {
-        Content::Whole { body, .. } => Some((body, unwrap(master, body, slot)?)),
+        Content::Valid { body, .. } => Some((body, unwrap(master, body, slot)?)),
         Content::Empty | Content::Damaged => None,
     }
 }
@@ -97,11 +97,11 @@ pub(super) fn unwrap(master: &SecretKey, body: ObjectId, slot: &Slot) -> Option<
 
 /// Repairs a damaged slot: flips one bit back, or rebuilds the bytes around an intact key. `None`
 /// if the key is lost.
-pub(crate) fn mend(master: &SecretKey, damaged: &Slot) -> Option<Slot> {
+pub(crate) fn repair(master: &SecretKey, damaged: &Slot) -> Option<Slot> {
     let mut slot = *damaged;
     for bit in 0..COVERED.end * 8 {
         slot[bit / 8] ^= 1 << (bit % 8);
-        if matches!(content(&slot), Content::Whole { .. }) && decode(master, &slot).is_some() {
+        if matches!(content(&slot), Content::Valid { .. }) && decode(master, &slot).is_some() {
             return Some(slot);
         }
         slot[bit / 8] ^= 1 << (bit % 8);

@@ -51,9 +51,9 @@ impl Budget {
 
     /// Returns bytes that were taken or counted. Returning more is a bug here, but no reason to
     /// stop accepting data.
-    pub(super) fn give(&self, bytes: u64) {
-        let give = |used: u64| Some(used.saturating_sub(bytes));
-        let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
+    pub(super) fn release(&self, bytes: u64) {
+        let release = |used: u64| Some(used.saturating_sub(bytes));
+        let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, release);
         debug_assert!(before.is_ok_and(|used| used >= bytes), "no more is given than was taken");
     }
 

@@ -100,7 +100,7 @@ impl Orphans {
     }
 
     /// Moves orphans that the catalog names back to their log: a newer catalog was restored.
-    pub(super) fn bring_back(&self, kind: LogKind, live: &BTreeMap<u32, u64>) -> Result<()> {
+    pub(super) fn reinstate(&self, kind: LogKind, live: &BTreeMap<u32, u64>) -> Result<()> {
         let dir = Paths::new(&self.data).log(kind);
         // If two have the same number, the one of the later run comes first.
         for orphan in self.list()?.into_iter().rev() {

@@ -51,14 +51,15 @@ impl SegmentHeader {
         bytes[12..16].copy_from_slice(&self.number.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.archive.to_bytes());
         bytes[32..40].copy_from_slice(&self.run.to_le_bytes());
-        close(&mut bytes);
+        write_crc(&mut bytes);
         bytes
     }
 
     /// Parses a segment header; `None` for a missing or damaged one.
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
-        let is_one = bytes.starts_with(SEGMENT_MAGIC) && bytes[8] == VERSION && is_closed(bytes);
-        is_one.then_some(())?;
+        let is_header =
+            bytes.starts_with(SEGMENT_MAGIC) && bytes[8] == VERSION && has_valid_crc(bytes);
+        is_header.then_some(())?;
         Some(Self {
             archive: ArchiveId::from_bytes(field(bytes, 16)),
             kind: LogKind::from_code(bytes[9])?,
@@ -126,14 +127,14 @@ impl RecordHeader {
         #[expect(clippy::cast_possible_truncation, reason = "asserted for the largest segment")]
         let unit = (self.offset / HEADER_BYTES) as u32;
         bytes[56..60].copy_from_slice(&unit.to_le_bytes());
-        close(&mut bytes);
+        write_crc(&mut bytes);
         bytes
     }
 
     /// Parses the header found at `offset`; `None` for anything else, and for a header that states
     /// another offset or reaches beyond its segment.
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN], offset: u64) -> Option<Self> {
-        if !(bytes.starts_with(RECORD_MAGIC) && bytes[4] == VERSION && is_closed(bytes)) {
+        if !(bytes.starts_with(RECORD_MAGIC) && bytes[4] == VERSION && has_valid_crc(bytes)) {
             return None;
         }
         let word = u64::from_le_bytes(field(bytes, 32));
@@ -179,12 +180,12 @@ pub(super) fn may_begin(bytes: &[u8]) -> bool {
     bytes.starts_with(RECORD_MAGIC)
 }
 
-fn close(bytes: &mut [u8; HEADER_LEN]) {
+fn write_crc(bytes: &mut [u8; HEADER_LEN]) {
     let crc = crc32c(&bytes[..CRC_AT]);
     bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
 }
 
-fn is_closed(bytes: &[u8; HEADER_LEN]) -> bool {
+fn has_valid_crc(bytes: &[u8; HEADER_LEN]) -> bool {
     crc32c(&bytes[..CRC_AT]) == u32::from_le_bytes(field(bytes, CRC_AT))
 }
 

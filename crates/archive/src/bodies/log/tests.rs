@@ -60,7 +60,7 @@ fn put_framed(
         bytes.chunks(1000).for_each(|piece| writer.write(piece).unwrap());
         writer.finish(&entry(100 + number)).unwrap();
     } else {
-        writer.write_whole(&mut bytes.to_vec(), &entry(100 + number)).unwrap();
+        writer.write_small(&mut bytes.to_vec(), &entry(100 + number)).unwrap();
     }
     LogWriter::sync_many(std::iter::once(&writer)).unwrap();
     writer.keep();

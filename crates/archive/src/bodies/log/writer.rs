@@ -17,7 +17,7 @@ use fulgurite_codes::crc32c;
 use fulgurite_units::{ObjectId, UnixTime};
 
 use super::record::{EntryForm, HEADER_BYTES, HEADER_LEN, RecordHeader, RecordKind, align};
-use super::{Extent, SegmentLog, Stretch, to_usize};
+use super::{Extent, ReservedRange, SegmentLog, to_usize};
 use crate::limits::{CHUNK_BYTES, ENTRY_RECORD_BYTES_MAX, SYNC_AHEAD_BYTES};
 use crate::sync::SyncTarget;
 use crate::{ArchiveError, Result};
@@ -65,11 +65,11 @@ impl SealedEntry {
 pub(crate) struct LogWriter {
     log: Arc<SegmentLog>,
     body: ObjectId,
-    room: Vec<Stretch>,
+    room: Vec<ReservedRange>,
     room_bytes: u64,
     written: u64,
     /// Bytes written so far, in any order.
-    handed: AtomicU64,
+    bytes_written: AtomicU64,
     /// Extent of the entry's record.
     record: Option<(Extent, SyncTarget)>,
     is_kept: AtomicBool,
@@ -83,20 +83,20 @@ impl LogWriter {
             room: Vec::new(),
             room_bytes: 0,
             written: 0,
-            handed: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
             record: None,
             is_kept: AtomicBool::new(false),
         }
     }
 
     pub(super) fn reserve(&mut self, bytes: u64) -> Result<()> {
-        for stretch in self.log.reserve(bytes, self.room.last().map(Stretch::whole))? {
-            self.room_bytes += stretch.room.bytes;
+        for range in self.log.reserve(bytes, self.room.last().map(ReservedRange::full_extent))? {
+            self.room_bytes += range.room.bytes;
             match self.room.last_mut() {
-                Some(last) if stretch.header.is_none() && last.follows(&stretch) => {
-                    last.room.bytes += stretch.room.bytes;
+                Some(last) if range.header.is_none() && last.follows(&range) => {
+                    last.room.bytes += range.room.bytes;
                 }
-                _ => self.room.push(stretch),
+                _ => self.room.push(range),
             }
         }
         Ok(())
@@ -104,13 +104,13 @@ impl LogWriter {
 
     /// Whether a file of its reserved space has failed, so that further bytes need another place.
     pub(crate) fn is_failed(&self) -> bool {
-        self.room.iter().any(|stretch| stretch.target.is_failed())
+        self.room.iter().any(|range| range.target.is_failed())
     }
 
     /// Makes the files of its reserved space fail.
     #[cfg(test)]
     pub(crate) fn fail(&self) {
-        self.room.iter().for_each(|stretch| stretch.target.fail("a disk that fails".to_owned()));
+        self.room.iter().for_each(|range| range.target.fail("a disk that fails".to_owned()));
     }
 
     /// Appends `bytes`. May block on the disk.
@@ -127,7 +127,7 @@ impl LogWriter {
     /// Writes bytes of the body at `offset`, which must lie in the reserved space. Any thread may
     /// write any part; [`Self::set_written`] is called when all parts are written.
     pub(crate) fn write_at(&self, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
-        for Stretch { room, target, .. } in &self.room {
+        for ReservedRange { room, target, .. } in &self.room {
             if bytes.is_empty() {
                 break;
             }
@@ -148,7 +148,7 @@ impl LogWriter {
     /// Starts a sync of the file that got these bytes, once in a while. Otherwise the disk would
     /// idle until the end and then have to write everything.
     fn sync_ahead(&self, bytes: u64, target: &SyncTarget) {
-        let before = self.handed.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
         if before / SYNC_AHEAD_BYTES != (before + bytes) / SYNC_AHEAD_BYTES {
             self.log.sync.begin(vec![target.clone()]);
         }
@@ -162,7 +162,7 @@ impl LogWriter {
 
     /// Writes a whole small body with its entry in one go. `buffer` holds the ciphertext, and
     /// afterwards everything that was written.
-    pub(crate) fn write_whole(&mut self, buffer: &mut Vec<u8>, entry: &SealedEntry) -> Result<()> {
+    pub(crate) fn write_small(&mut self, buffer: &mut Vec<u8>, entry: &SealedEntry) -> Result<()> {
         assert!(self.room.is_empty(), "a small body is written in one go");
         let bytes = buffer.len() as u64;
         let data_bytes = if bytes == 0 { 0 } else { HEADER_BYTES + align(bytes) };
@@ -172,7 +172,7 @@ impl LogWriter {
         let record = Extent { offset: place.offset + data_bytes, bytes: entry_bytes, ..place };
         self.record = Some((record, target.clone()));
         if bytes > 0 {
-            let stretch = Stretch {
+            let range = ReservedRange {
                 header: Some(place.offset),
                 room: Extent {
                     segment: place.segment,
@@ -181,11 +181,11 @@ impl LogWriter {
                 },
                 target: target.clone(),
             };
-            self.room_bytes = stretch.room.bytes;
+            self.room_bytes = range.room.bytes;
             self.written = bytes;
             buffer.resize(to_usize(align(bytes)), 0);
-            buffer.splice(0..0, self.data_header(&stretch, 0, bytes).encode());
-            self.room.push(stretch);
+            buffer.splice(0..0, self.data_header(&range, 0, bytes).encode());
+            self.room.push(range);
         }
         entry.append(&self.log, self.body, record, buffer);
         target.write_at(buffer, place.offset)
@@ -194,9 +194,9 @@ impl LogWriter {
     /// Writes the data headers of a fully written body, and its entry.
     pub(crate) fn finish(&mut self, entry: &SealedEntry) -> Result<()> {
         let mut body_offset = 0;
-        for (stretch, used) in self.used() {
-            let header = self.data_header(stretch, body_offset, used);
-            stretch.target.write_at(&header.encode(), header.offset)?;
+        for (range, used) in self.used() {
+            let header = self.data_header(range, body_offset, used);
+            range.target.write_at(&header.encode(), header.offset)?;
             body_offset += used;
         }
         let (place, target) = self.log.reserve_run(entry.record_bytes()?)?;
@@ -206,31 +206,31 @@ impl LogWriter {
         target.write_at(&record, place.offset)
     }
 
-    fn data_header(&self, stretch: &Stretch, body_offset: u64, bytes: u64) -> RecordHeader {
+    fn data_header(&self, range: &ReservedRange, body_offset: u64, bytes: u64) -> RecordHeader {
         RecordHeader {
             log: self.log.kind,
-            segment: stretch.room.segment,
-            offset: stretch.room.offset - HEADER_BYTES,
+            segment: range.room.segment,
+            offset: range.room.offset - HEADER_BYTES,
             body: self.body,
             run: self.log.run,
             bytes,
-            kind: RecordKind::Data { body_offset, commits: self.log.commits.for_record() },
+            kind: RecordKind::Data { body_offset, commits: self.log.commits.saturating_u32() },
         }
     }
 
     /// Returns the ranges that were written, with their bytes used.
-    fn used(&self) -> impl Iterator<Item = (&Stretch, u64)> {
+    fn used(&self) -> impl Iterator<Item = (&ReservedRange, u64)> {
         let mut left = self.written;
-        self.room.iter().map_while(move |stretch| {
-            let used = stretch.room.bytes.min(left);
+        self.room.iter().map_while(move |range| {
+            let used = range.room.bytes.min(left);
             left -= used;
-            (used > 0).then_some((stretch, used))
+            (used > 0).then_some((range, used))
         })
     }
 
     fn targets(&self) -> BTreeMap<u64, SyncTarget> {
         self.used()
-            .map(|(stretch, _)| &stretch.target)
+            .map(|(range, _)| &range.target)
             .chain(self.record.iter().map(|(_, target)| target))
             .map(|target| (target.number, target.clone()))
             .collect()
@@ -255,7 +255,7 @@ impl LogWriter {
 
     /// Returns the extents of the ciphertext written. They stay reserved until [`Self::keep`].
     pub(crate) fn extents(&self) -> Vec<Extent> {
-        self.used().map(|(stretch, bytes)| Extent { bytes, ..stretch.room }).collect()
+        self.used().map(|(range, bytes)| Extent { bytes, ..range.room }).collect()
     }
 
     /// Returns the extents of headers, padding and entry: the space of the body beside
@@ -269,9 +269,9 @@ impl LogWriter {
             _ if extent.bytes == 0 => {}
             _ => framing.push(extent),
         };
-        for (stretch, used) in self.used() {
-            let room = stretch.room;
-            if let Some(offset) = stretch.header {
+        for (range, used) in self.used() {
+            let room = range.room;
+            if let Some(offset) = range.header {
                 add(Extent { offset, bytes: HEADER_BYTES, ..room });
                 let pad = align(used) - used;
                 add(Extent { offset: room.offset + used, bytes: pad, ..room });
@@ -283,7 +283,7 @@ impl LogWriter {
 
     /// Keeps the extents, because a committed row names them; frees what was reserved beyond them.
     pub(crate) fn keep(&self) {
-        if self.keep_in_doubt() {
+        if self.keep_unconfirmed() {
             self.settle();
         }
     }
@@ -296,22 +296,22 @@ impl LogWriter {
 
     /// The same if it is unknown whether the row was committed: the next start checks. Returns
     /// `false` if they were kept already.
-    pub(crate) fn keep_in_doubt(&self) -> bool {
+    pub(crate) fn keep_unconfirmed(&self) -> bool {
         if self.is_kept.swap(true, Ordering::SeqCst) {
             return false;
         }
         let used: Vec<u64> = self.used().map(|(_, bytes)| bytes).collect();
         let mut surplus = Vec::new();
-        for (index, stretch) in self.room.iter().enumerate() {
-            let whole = stretch.whole();
+        for (index, range) in self.room.iter().enumerate() {
+            let full_extent = range.full_extent();
             let Some(&used) = used.get(index) else {
-                surplus.push(whole);
+                surplus.push(full_extent);
                 continue;
             };
-            let used = if stretch.header.is_some() { align(used) } else { used };
-            let offset = stretch.room.offset + used;
-            if offset < whole.end() {
-                surplus.push(Extent { offset, bytes: whole.end() - offset, ..whole });
+            let used = if range.header.is_some() { align(used) } else { used };
+            let offset = range.room.offset + used;
+            if offset < full_extent.end() {
+                surplus.push(Extent { offset, bytes: full_extent.end() - offset, ..full_extent });
             }
         }
         self.log.free(&surplus);
@@ -322,7 +322,7 @@ impl LogWriter {
 impl Drop for LogWriter {
     fn drop(&mut self) {
         if !*self.is_kept.get_mut() {
-            let mut room: Vec<Extent> = self.room.iter().map(Stretch::whole).collect();
+            let mut room: Vec<Extent> = self.room.iter().map(ReservedRange::full_extent).collect();
             room.extend(self.record.iter().map(|&(extent, _)| extent));
             self.log.free(&room);
             self.settle();
@@ -336,20 +336,20 @@ impl Drop for LogWriter {
 pub(crate) struct EntryWriter {
     log: Arc<SegmentLog>,
     records: Vec<(Extent, SyncTarget)>,
-    fate: Fate,
+    outcome: CommitOutcome,
 }
 
 /// The outcome of the commit that would name the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Refused,
+enum CommitOutcome {
+    Rejected,
     Committed,
-    InDoubt,
+    Unconfirmed,
 }
 
 impl EntryWriter {
     pub(super) fn new(log: Arc<SegmentLog>) -> Self {
-        Self { log, records: Vec::new(), fate: Fate::Refused }
+        Self { log, records: Vec::new(), outcome: CommitOutcome::Rejected }
     }
 
     /// Writes the entry of `body` and returns its extent. May block on the disk.
@@ -371,24 +371,24 @@ impl EntryWriter {
 
     /// Keeps the entries: committed rows name them.
     pub(crate) fn keep(mut self) {
-        self.fate = Fate::Committed;
+        self.outcome = CommitOutcome::Committed;
     }
 
     /// Keeps the entries while it is unknown whether rows name them: the next start checks.
-    pub(crate) fn keep_in_doubt(mut self) {
-        self.fate = Fate::InDoubt;
+    pub(crate) fn keep_unconfirmed(mut self) {
+        self.outcome = CommitOutcome::Unconfirmed;
     }
 }
 
 impl Drop for EntryWriter {
     fn drop(&mut self) {
-        match self.fate {
-            Fate::InDoubt => return,
-            Fate::Committed => {
+        match self.outcome {
+            CommitOutcome::Unconfirmed => return,
+            CommitOutcome::Committed => {
                 self.records.iter().for_each(|(place, _)| self.log.settle(place.segment));
                 return;
             }
-            Fate::Refused => {}
+            CommitOutcome::Rejected => {}
         }
         for (place, target) in &self.records {
             if let Err(error) = target.write_at(&[0; HEADER_LEN], place.offset) {

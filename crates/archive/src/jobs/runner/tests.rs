@@ -26,31 +26,31 @@ impl Job for Watering {
     }
 
     fn pace(&self) -> Pace {
-        Pace { tick: Some(HOUR), rest: Duration::from_secs(10), rest_max: HOUR }
+        Pace { tick: Some(HOUR), backoff: Duration::from_secs(10), backoff_max: HOUR }
     }
 
     fn failing(&self) -> &'static str {
         "plants stay dry"
     }
 
-    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+    fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
         let order = self.orders.try_iter().find(|(_, reply)| reply.is_awaited());
         let plant = order.as_ref().map_or("all", |(plant, _)| plant);
         assert_ne!(plant, "cactus", "it drowned");
-        turn.doing(format!("watering {plant}"));
-        self.said.send((turn.now, plant.to_owned())).unwrap();
+        run.doing(format!("watering {plant}"));
+        self.said.send((run.now, plant.to_owned())).unwrap();
         if self.dry.load(Ordering::SeqCst) > 0 {
             return Err(ArchiveError::Internal { what: "no water".to_owned() }.into());
         }
         self.watered += 1;
         if let Some((_, reply)) = order {
             let watered = self.watered;
-            turn.afterwards(move || reply.send(Ok(watered)));
+            run.after_run(move || reply.send(Ok(watered)));
         }
         Ok(Next::Tick)
     }
 
-    fn stopped(&mut self) {
+    fn on_stop(&mut self) {
         self.said.send((Instant::ZERO, "stopped".to_owned())).unwrap();
     }
 }
@@ -59,7 +59,7 @@ struct World {
     clock: ManualClock,
     runner: Runner,
     panics: Arc<Panics>,
-    orders: Mail<(String, Reply<u32>)>,
+    orders: JobSender<(String, Reply<u32>)>,
     heard: Receiver<(Instant, String)>,
     dry: Arc<AtomicU32>,
 }
@@ -69,10 +69,10 @@ impl World {
         let clock = ManualClock::at(UnixTime::from_millis(7_000));
         let panics = Arc::<Panics>::default();
         let runner = Runner::new(&clock.clock(), &panics);
-        let (orders, inbox) = Mail::new(&Bell::new(&clock.clock()));
+        let (orders, inbox) = JobSender::new(&JobHandle::new(&clock.clock()));
         let ((said, heard), dry) = (channel(), Arc::<AtomicU32>::default());
         let job = Watering { said, orders: inbox, dry: Arc::clone(&dry), watered: 0 };
-        runner.start_at(orders.bell(), job).unwrap();
+        runner.start_at(orders.handle(), job).unwrap();
         let world = Self { clock, runner, panics, orders, heard, dry };
         assert_eq!(world.hears(), (0, "all".to_owned()), "it looks at once");
         world
@@ -88,16 +88,16 @@ impl World {
         (at.as_nanos() / 1_000_000_000, what)
     }
 
-    fn shown(&self) -> JobStatus {
-        self.runner.shown().remove(0)
+    fn status(&self) -> JobStatus {
+        self.runner.status().remove(0)
     }
 
     /// Returns the status once it shows this state.
     fn shown_in(&self, state: JobState) -> JobStatus {
         loop {
-            let shown = self.shown();
-            if shown.state == state {
-                return shown;
+            let status = self.status();
+            if status.state == state {
+                return status;
             }
             std::thread::yield_now();
         }
@@ -120,20 +120,20 @@ fn a_job_runs_by_its_tick_its_bell_and_on_order() {
     assert_eq!(world.hears(), (3600, "all".to_owned()));
     world.shown_in(JobState::Idle);
     world.clock.advance(Duration::from_secs(5));
-    world.orders.bell().ring();
+    world.orders.handle().notify();
     assert_eq!(world.hears(), (3605, "all".to_owned()));
     world.shown_in(JobState::Idle);
     let answer = world.order("fern").unwrap();
     assert_eq!(answer.blocking_recv().unwrap().unwrap(), 4);
     // When the reply arrives, the run is already shown as finished.
-    let shown = world.shown();
-    assert_eq!((shown.state, shown.doing, shown.runs), (JobState::Idle, None, 4));
-    assert_eq!(shown.last_run, Some(UnixTime::from_millis(3_612_000)));
+    let status = world.status();
+    assert_eq!((status.state, status.doing, status.runs), (JobState::Idle, None, 4));
+    assert_eq!(status.last_run, Some(UnixTime::from_millis(3_612_000)));
     assert_eq!(world.hears(), (3605, "fern".to_owned()));
     world.stop();
     let refused = world.order("fern");
     assert!(matches!(refused, Err(ArchiveError::Stopping)));
-    assert_eq!(world.shown().state, JobState::Stopped);
+    assert_eq!(world.status().state, JobState::Stopped);
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn a_job_that_fails_rests_shows_why_and_goes_on() {
     world.dry.store(1, Ordering::SeqCst);
     world.clock.advance(HOUR);
     assert_eq!(world.hears(), (3600, "all".to_owned()));
-    let shown = world.shown_in(JobState::Resting);
-    assert_eq!((shown.failures, shown.retry_seconds), (1, Some(10)));
-    assert_eq!(shown.trouble.as_deref(), Some("internal error: no water"));
-    let told = shown.told().unwrap();
-    assert_eq!(told, "watering failed: internal error: no water; again in 10 s");
+    let status = world.shown_in(JobState::Resting);
+    assert_eq!((status.failures, status.retry_seconds), (1, Some(10)));
+    assert_eq!(status.trouble.as_deref(), Some("internal error: no water"));
+    let failure_report = status.failure_report().unwrap();
+    assert_eq!(failure_report, "watering failed: internal error: no water; again in 10 s");
     world.clock.advance(Duration::from_secs(10));
     assert_eq!(world.hears(), (3610, "all".to_owned()));
     world.shown_in(JobState::Resting);
@@ -155,7 +155,7 @@ fn a_job_that_fails_rests_shows_why_and_goes_on() {
     world.dry.store(0, Ordering::SeqCst);
     let answer = world.order("fern").unwrap();
     assert_eq!(answer.blocking_recv().unwrap().unwrap(), 2);
-    assert_eq!(world.shown().told(), None);
+    assert_eq!(world.status().failure_report(), None);
     world.stop();
 }
 
@@ -165,8 +165,8 @@ fn a_panic_costs_one_run_and_is_counted() {
     world.shown_in(JobState::Idle);
     let answer = world.order("cactus").unwrap();
     assert!(answer.blocking_recv().is_err(), "its order is gone with it");
-    let shown = world.shown_in(JobState::Resting);
-    assert!(shown.trouble.unwrap().contains("it drowned"));
+    let status = world.shown_in(JobState::Resting);
+    assert!(status.trouble.unwrap().contains("it drowned"));
     assert_eq!(world.panics.count(), 1);
     world.clock.advance(Duration::from_secs(10));
     assert_eq!(world.hears(), (10, "all".to_owned()));
@@ -181,29 +181,29 @@ fn what_goes_on_elsewhere_is_shown_between_runs() {
             "waiting".to_owned()
         }
         fn pace(&self) -> Pace {
-            Pace { tick: None, rest: HOUR, rest_max: HOUR }
+            Pace { tick: None, backoff: HOUR, backoff_max: HOUR }
         }
         fn failing(&self) -> &'static str {
             "nothing is waited for"
         }
-        fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
             if let Ok(is_awaited) = self.0.try_recv() {
-                turn.under_way(is_awaited.then(|| "a parcel".to_owned()));
+                run.ongoing(is_awaited.then(|| "a parcel".to_owned()));
             }
             Ok(Next::Tick)
         }
     }
     let clock = ManualClock::at(UnixTime::from_millis(0)).clock();
     let runner = Runner::new(&clock, &Arc::default());
-    let (mail, inbox) = Mail::new(&Bell::new(&clock));
-    runner.start_at(mail.bell(), Waiting(inbox)).unwrap();
+    let (mail, inbox) = JobSender::new(&JobHandle::new(&clock));
+    runner.start_at(mail.handle(), Waiting(inbox)).unwrap();
     for (is_awaited, state) in [(true, JobState::Running), (false, JobState::Idle)] {
         mail.send(is_awaited);
-        while runner.shown()[0].state != state {
+        while runner.status()[0].state != state {
             std::thread::yield_now();
         }
     }
-    assert_eq!((runner.shown()[0].runs, &runner.shown()[0].doing), (1, &None));
+    assert_eq!((runner.status()[0].runs, &runner.status()[0].doing), (1, &None));
     runner.stop();
     assert_eq!(runner.join(), 0);
 }
@@ -211,7 +211,7 @@ fn what_goes_on_elsewhere_is_shown_between_runs() {
 #[test]
 fn open_orders_are_bounded() {
     let clock = ManualClock::at(UnixTime::from_millis(0)).clock();
-    let (mail, inbox) = Mail::new(&Bell::new(&clock));
+    let (mail, inbox) = JobSender::new(&JobHandle::new(&clock));
     let order = || mail.order::<u32>(|reply| reply);
     let mut answers: Vec<_> = (0..ORDERS_MAX).map(|_| order().unwrap()).collect();
     let refused = order().unwrap_err();

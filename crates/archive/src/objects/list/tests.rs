@@ -19,7 +19,7 @@ fn text(max: usize) -> impl Strategy<Value = String> {
         .prop_map(|letters| letters.into_iter().collect())
 }
 
-fn fill(ground: &Arc<Ground>, bucket: &BucketName, keys: &BTreeSet<String>) {
+fn fill(state: &Arc<ArchiveState>, bucket: &BucketName, keys: &BTreeSet<String>) {
     let (bucket, keys) = (bucket.clone(), keys.clone());
     let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
         let created = BucketRow { created: testing::NOW };
@@ -30,7 +30,7 @@ fn fill(ground: &Arc<Ground>, bucket: &BucketName, keys: &BTreeSet<String>) {
             insert_object(tx, &bucket, &testing::key(key), row, vec![body]).map(drop)
         })
     };
-    ground.committer.commit_blocking(commit).unwrap();
+    state.committer.commit_blocking(commit).unwrap();
 }
 
 /// Returns the expected listing in order, each common prefix once.
@@ -47,10 +47,10 @@ fn expected(keys: &BTreeSet<String>, query: &ListQuery) -> Vec<String> {
     found
 }
 
-fn all_pages(ground: &Ground, bucket: &BucketName, mut query: ListQuery) -> Vec<String> {
+fn all_pages(state: &ArchiveState, bucket: &BucketName, mut query: ListQuery) -> Vec<String> {
     let mut found = Vec::new();
     loop {
-        let page = list(ground, bucket, &query).unwrap();
+        let page = list(state, bucket, &query).unwrap();
         let mut shown: Vec<String> = page.objects.iter().map(|info| info.key.clone()).collect();
         shown.extend(page.prefixes.clone());
         shown.sort();
@@ -65,7 +65,7 @@ fn all_pages(ground: &Ground, bucket: &BucketName, mut query: ListQuery) -> Vec<
 #[test]
 fn pages_of_every_size_join_to_the_listing() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
+    let state = testing::state(&dir);
     let number = std::cell::Cell::new(0);
     let keys = prop::collection::btree_set(text(4).prop_filter("a key", |k| !k.is_empty()), 0..30);
     let delimiter = prop::option::of(text(2));
@@ -73,13 +73,13 @@ fn pages_of_every_size_join_to_the_listing() {
     proptest!(config, |(keys in keys, prefix in text(2), delimiter in delimiter)| {
         number.set(number.get() + 1);
         let bucket = testing::bucket(&format!("bucket-{}", number.get()));
-        fill(&ground, &bucket, &keys);
+        fill(&state, &bucket, &keys);
         let empty_is_none = delimiter.clone().filter(|d| !d.is_empty());
         let query = ListQuery { prefix, delimiter: empty_is_none, after: None, limit: 1000 };
         let whole = expected(&keys, &query);
         for limit in [1, 2, 3, 1000] {
             let query = ListQuery { limit, delimiter: delimiter.clone(), ..query.clone() };
-            prop_assert_eq!(&all_pages(&ground, &bucket, query), &whole);
+            prop_assert_eq!(&all_pages(&state, &bucket, query), &whole);
         }
     });
 }
@@ -87,15 +87,15 @@ fn pages_of_every_size_join_to_the_listing() {
 #[test]
 fn a_listing_starts_after_any_key_and_never_repeats_a_prefix_it_ended_with() {
     let dir = testing::dir();
-    let ground = testing::ground(&dir);
+    let state = testing::state(&dir);
     let bucket = testing::bucket("bucket");
     let keys = ["a", "a/b", "a/c", "a0", "b"].map(str::to_owned).into();
-    fill(&ground, &bucket, &keys);
+    fill(&state, &bucket, &keys);
     let after = |after: &str, delimiter: Option<&str>| {
         let delimiter = delimiter.map(str::to_owned);
         let after = Some(after.to_owned());
         all_pages(
-            &ground,
+            &state,
             &bucket,
             ListQuery { delimiter, after, limit: 10, ..ListQuery::default() },
         )
@@ -107,5 +107,5 @@ fn a_listing_starts_after_any_key_and_never_repeats_a_prefix_it_ended_with() {
     assert_eq!(after("a/", None), ["a/b", "a/c", "a0", "b"]);
     assert_eq!(after("zzz", None), [""; 0]);
     let none = ListQuery { limit: 0, ..ListQuery::default() };
-    assert!(list(&ground, &bucket, &none).unwrap().next.is_none());
+    assert!(list(&state, &bucket, &none).unwrap().next.is_none());
 }

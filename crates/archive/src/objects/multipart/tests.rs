@@ -50,7 +50,7 @@ proptest! {
             let found = multipart_checksum(&upload(Some(algorithm), false), &rows);
             prop_assert_eq!(found, Some(composite.clone()));
             // Only CRCs combine to the checksum of the whole object.
-            let is_combined = combining(algorithm).is_some();
+            let is_combined = combinable_crc(algorithm).is_some();
             let full = if is_combined { whole(algorithm, &joined) } else { composite };
             let found = multipart_checksum(&upload(Some(algorithm), true), &rows);
             prop_assert_eq!(found, Some(full));

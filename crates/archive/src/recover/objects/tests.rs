@@ -9,7 +9,7 @@ use crate::bodies::key_table::UsedSlot;
 use crate::objects::labels::Labels;
 use crate::objects::names::{ObjectName, VersionId};
 use crate::objects::object::{ObjectMeta, StorageClass};
-use crate::recover::found::Stretch;
+use crate::recover::evidence::LoggedRange;
 
 /// Simulated evidence: some platters are unsafe and some bodies damaged.
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct World {
     is_crashed: bool,
 }
 
-impl Look for World {
+impl StorageCheck for World {
     fn is_safe_on(&self, platter: PlatterId) -> bool {
         !self.unsafe_platters.contains(&platter)
     }
@@ -33,7 +33,7 @@ impl Look for World {
     fn is_intact(&mut self, body: &BodyRow) -> bool {
         !self.damaged.contains(&body.body_id)
     }
-    fn may_be_torn(&self, _: &WholeBody) -> bool {
+    fn may_be_torn(&self, _: &CompleteBody) -> bool {
         self.is_crashed
     }
 }
@@ -47,7 +47,7 @@ fn platter(number: u8) -> PlatterId {
 }
 
 /// Creates the only body of an object: `id` for both, named `key`, modified at second `modified`.
-fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
+fn body(number: u8, key: &str, modified: u64) -> (ObjectId, BodyEvidence) {
     let entry = Entry {
         name: ObjectName::parse("vault", key, VersionId::NULL).unwrap(),
         bucket_created: UnixTime::from_millis(0),
@@ -69,20 +69,23 @@ fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
     };
     let slot = UsedSlot { index: u32::from(number), body: id(number), run: 1 };
     let known = Some(Known { entry: Box::new(entry), slot, written: None });
-    (id(number), Found { known, ..Found::default() })
+    (id(number), BodyEvidence { known, ..BodyEvidence::default() })
 }
 
-fn in_log(mut body: (ObjectId, Found), written: Option<(u64, u64)>) -> (ObjectId, Found) {
+fn in_log(
+    mut body: (ObjectId, BodyEvidence),
+    written: Option<(u64, u64)>,
+) -> (ObjectId, BodyEvidence) {
     let extent = Extent { segment: 1, offset: 64, bytes: 100 };
-    body.1.stretches.push(Stretch { kind: LogKind::Staging, extent, body_offset: 0 });
+    body.1.ranges.push(LoggedRange { kind: LogKind::Staging, extent, body_offset: 0 });
     if let Some(known) = &mut body.1.known {
         known.written =
-            written.map(|(run, at)| Written { run, at: UnixTime::from_millis(at), segment: 1 });
+            written.map(|(run, at)| WriteStamp { run, at: UnixTime::from_millis(at), segment: 1 });
     }
     body
 }
 
-fn on_glass(mut body: (ObjectId, Found), number: u8) -> (ObjectId, Found) {
+fn on_glass(mut body: (ObjectId, BodyEvidence), number: u8) -> (ObjectId, BodyEvidence) {
     let platter = platter(number);
     let shard = Shard { platter, offset: 0, body_offset: 0, bytes: 100, crc: None };
     body.1.shards.insert(0, vec![shard]);
@@ -91,31 +94,32 @@ fn on_glass(mut body: (ObjectId, Found), number: u8) -> (ObjectId, Found) {
 }
 
 #[track_caller]
-fn check(bodies: Vec<(ObjectId, Found)>, world: &mut World, expected: &Expect) {
+fn check(bodies: Vec<(ObjectId, BodyEvidence)>, world: &mut World, expected: &Expect) {
     check_taking(false, bodies, world, expected);
 }
 
 #[track_caller]
 fn check_taking(
     takes_earliest: bool,
-    bodies: Vec<(ObjectId, Found)>,
+    bodies: Vec<(ObjectId, BodyEvidence)>,
     world: &mut World,
     expected: &Expect,
 ) {
     let mut objects = Objects::new(BTreeMap::new(), takes_earliest);
-    objects.put_together(bodies.into_iter().collect(), world);
+    objects.assemble(bodies.into_iter().collect(), world);
     let mut text = String::new();
-    for ((_, key), object) in &objects.whole {
+    for ((_, key), object) in &objects.complete {
         let row = &object.bodies[0].row;
         let place = if row.log.is_some() { "log" } else { "glass" };
         text.push_str(&format!("{key}: {} in {place}\n", row.body_id.to_bytes()[0]));
     }
     assert_eq!(objects.shreds, BTreeMap::new(), "nothing is destroyed");
-    for object in &objects.doubts {
+    for object in &objects.unconfirmed {
         let (key, row) = (&object.entry.name.key, &object.bodies[0].row);
         text.push_str(&format!("in doubt {key}: {}\n", row.body_id.to_bytes()[0]));
     }
-    for (what, names) in [("lost", &objects.incomplete), ("doubt", &objects.doubts_incomplete)] {
+    for (what, names) in [("lost", &objects.incomplete), ("doubt", &objects.unconfirmed_incomplete)]
+    {
         for name in names {
             let told: Vec<&str> = name.split(": ").skip(1).collect();
             text.push_str(&format!("{what} {}\n", told.join(": ")));
@@ -190,7 +194,7 @@ fn the_last_of_a_name_comes_back_and_the_others_keep_their_keys() {
 
 #[test]
 fn what_a_start_found_in_doubt_takes_no_name() {
-    let doubted = |mut body: (ObjectId, Found)| {
+    let doubted = |mut body: (ObjectId, BodyEvidence)| {
         body.1.doubted = body.1.known.take();
         body
     };
@@ -248,6 +252,6 @@ fn an_object_comes_back_with_all_its_bodies_or_not_at_all() {
     let dead = BTreeMap::from([(id(1), 1)]);
     let deleted = in_log(body(1, "deleted", 5), Some((1, 5_000)));
     let mut objects = Objects::new(dead, false);
-    objects.put_together(Bodies::from([deleted]), &mut World::default());
+    objects.assemble(Bodies::from([deleted]), &mut World::default());
     assert!(objects.is_empty() && objects.shreds.len() == 1, "it stays deleted");
 }

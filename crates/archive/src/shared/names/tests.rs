@@ -10,20 +10,20 @@ fn films() -> BucketName {
 
 #[test]
 fn some_names_stay_what_they_are() {
-    let of = films();
-    assert_eq!(bucket(&of), "shared/films");
-    assert_eq!(object(&of, "a"), "shared/films/NF");
-    assert_eq!(object(&of, "2026/reel 1.mov"), "shared/films/BY-mCXxmOLKg723iQLxq");
-    assert_eq!(key(&of, "shared/films/NF").as_deref(), Some("a"));
+    let bucket_name = films();
+    assert_eq!(bucket(&bucket_name), "shared/films");
+    assert_eq!(object(&bucket_name, "a"), "shared/films/NF");
+    assert_eq!(object(&bucket_name, "2026/reel 1.mov"), "shared/films/BY-mCXxmOLKg723iQLxq");
+    assert_eq!(key(&bucket_name, "shared/films/NF").as_deref(), Some("a"));
 }
 
 #[test]
 fn what_no_archive_wrote_is_no_name() {
-    let of = films();
+    let bucket_name = films();
     // Leftover bits, an invalid character, another bucket, the bucket itself.
     for name in ["shared/films/NG", "shared/films/N.", "shared/film/NF", "shared/films", "films/NF"]
     {
-        assert_eq!(key(&of, name), None, "{name}");
+        assert_eq!(key(&bucket_name, name), None, "{name}");
     }
 }
 
@@ -52,17 +52,17 @@ fn a_key() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn names_are_in_the_order_of_keys_and_give_them_back(one in a_key(), other in a_key()) {
-        let of = films();
-        let (first, second) = (object(&of, &one), object(&of, &other));
+        let bucket_name = films();
+        let (first, second) = (object(&bucket_name, &one), object(&bucket_name, &other));
         prop_assert_eq!(first.cmp(&second), one.cmp(&other));
-        prop_assert_eq!(key(&of, &first), Some(one));
+        prop_assert_eq!(key(&bucket_name, &first), Some(one));
     }
 
     #[test]
     fn a_start_lies_between_keys(start in a_key(), one in a_key()) {
-        let of = films();
-        let before = before(&of, start.as_bytes());
-        let is_behind = before.is_none_or(|before| object(&of, &one) > before);
+        let bucket_name = films();
+        let before = before(&bucket_name, start.as_bytes());
+        let is_behind = before.is_none_or(|before| object(&bucket_name, &one) > before);
         prop_assert_eq!(is_behind, one >= start);
     }
 }

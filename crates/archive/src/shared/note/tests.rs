@@ -29,23 +29,23 @@ fn a_note() -> Note {
     }
 }
 
-fn found(note: Option<String>) -> SharedFound {
+fn found(note: Option<String>) -> SharedObjectMeta {
     let (name, time) = ("shared/films/x".to_owned(), UnixTime::from_millis(1_999));
-    SharedFound { name, version: 4, bytes: cipher_bytes(5), time, note }
+    SharedObjectMeta { name, version: 4, bytes: cipher_bytes(5), time, note }
 }
 
-fn described(note: Option<String>) -> Result<Described> {
-    Described::of(&shared(), &found(note), ("films", "reel"))
+fn described(note: Option<String>) -> Result<SharedObject> {
+    SharedObject::of(&shared(), &found(note), ("films", "reel"))
 }
 
 #[test]
 fn what_was_noted_is_what_is_told() {
     let sealed = a_note().seal(&shared(), object()).unwrap();
-    let told = described(Some(sealed)).unwrap();
-    assert_eq!((told.object_id, told.version), (object(), 4));
-    assert_eq!(told.upload, Some(UploadId::from_bytes([3; 16])));
-    assert_eq!((told.info.bytes, told.info.etag.as_str()), (5, "etag"));
-    assert_eq!(told.info.modified, UnixTime::from_millis(1_000), "as headers have it");
+    let opened = described(Some(sealed)).unwrap();
+    assert_eq!((opened.object_id, opened.version), (object(), 4));
+    assert_eq!(opened.upload, Some(UploadId::from_bytes([3; 16])));
+    assert_eq!((opened.info.bytes, opened.info.etag.as_str()), (5, "etag"));
+    assert_eq!(opened.info.modified, UnixTime::from_millis(1_000), "as headers have it");
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn what_is_not_the_note_of_that_object_is_refused() {
 #[test]
 fn bytes_that_are_not_as_many_as_noted_are_refused() {
     let sealed = a_note().seal(&shared(), object()).unwrap();
-    let short = SharedFound { bytes: cipher_bytes(5) - 1, ..found(Some(sealed)) };
-    let described = Described::of(&shared(), &short, ("films", "reel"));
+    let short = SharedObjectMeta { bytes: cipher_bytes(5) - 1, ..found(Some(sealed)) };
+    let described = SharedObject::of(&shared(), &short, ("films", "reel"));
     assert!(matches!(described, Err(ArchiveError::Corrupt { .. })));
 }
 
@@ -97,16 +97,16 @@ fn what_is_too_long_for_a_row_is_refused_by_its_length() {
 }
 
 /// Creates the note of an object with three parts of these lengths.
-fn of_parts(lengths: [u64; 3]) -> Note {
+fn multipart_note(lengths: [u64; 3]) -> Note {
     let runs = PartRuns::of(lengths.into_iter());
     Note { part_count: Some(3), runs, ..a_note() }
 }
 
 #[test]
 fn the_lengths_of_parts_are_told_and_pass_by_who_does_not_know_them() {
-    let note = of_parts([2, 2, 1]);
-    let told = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
-    let find = |number: u32| told.part(number).map(|part| (part.first, part.bytes));
+    let note = multipart_note([2, 2, 1]);
+    let opened = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
+    let find = |number: u32| opened.part(number).map(|part| (part.first, part.bytes));
     assert_eq!([1, 2, 3].map(|number| find(number).unwrap()), [(0, 2), (2, 2), (4, 1)]);
     for number in [0, 4] {
         let refused = find(number).unwrap_err();
@@ -120,10 +120,10 @@ fn the_lengths_of_parts_are_told_and_pass_by_who_does_not_know_them() {
 
 #[test]
 fn lengths_that_are_not_those_of_the_object_are_not_told() {
-    let without = Note { runs: None, ..of_parts([2, 2, 1]) };
-    for note in [of_parts([2, 2, 2]), without] {
-        let told = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
-        let refused = told.part(1).unwrap_err();
+    let without = Note { runs: None, ..multipart_note([2, 2, 1]) };
+    for note in [multipart_note([2, 2, 2]), without] {
+        let opened = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
+        let refused = opened.part(1).unwrap_err();
         assert!(matches!(refused, ArchiveError::PartsNotKept { .. }), "{refused}");
     }
     let whole = described(Some(a_note().seal(&shared(), object()).unwrap())).unwrap();
@@ -134,13 +134,13 @@ fn lengths_that_are_not_those_of_the_object_are_not_told() {
 #[test]
 fn what_a_client_noted_goes_before_the_lengths_of_parts() {
     let user = BTreeMap::from([("name".to_owned(), "v".repeat(SHARED_NOTE_BYTES_MAX - 100))]);
-    let mut note = of_parts([2, 2, 1]);
+    let mut note = multipart_note([2, 2, 1]);
     note.meta.user = user;
     while note.seal(&shared(), object()).is_ok() {
         note.etag.push('e');
     }
     note.etag.pop();
-    let told = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
-    assert_eq!(told.info.meta.user, note.meta.user);
-    assert!(matches!(told.part(1), Err(ArchiveError::PartsNotKept { .. })));
+    let opened = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
+    assert_eq!(opened.info.meta.user, note.meta.user);
+    assert!(matches!(opened.part(1), Err(ArchiveError::PartsNotKept { .. })));
 }

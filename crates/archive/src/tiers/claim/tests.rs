@@ -13,7 +13,7 @@ use super::*;
 
 /// The behavior of a store in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum StoreBehavior {
     /// Works as it should.
     Obeys,
     /// Overwrites, whatever the precondition.
@@ -27,18 +27,18 @@ enum Manner {
 #[derive(Debug)]
 struct Store {
     inner: InMemory,
-    manner: Manner,
+    behavior: StoreBehavior,
 }
 
 impl std::fmt::Display for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.manner)
+        write!(f, "{:?}", self.behavior)
     }
 }
 
 impl Store {
-    fn new(manner: Manner) -> Self {
-        Self { inner: InMemory::new(), manner }
+    fn new(behavior: StoreBehavior) -> Self {
+        Self { inner: InMemory::new(), behavior }
     }
 
     fn deny(path: &Path) -> Error {
@@ -55,10 +55,12 @@ impl ObjectStore for Store {
         payload: PutPayload,
         mut opts: PutOptions,
     ) -> object_store::Result<PutResult> {
-        match self.manner {
-            Manner::Obeys => {}
-            Manner::Overwrites => opts.mode = PutMode::Overwrite,
-            Manner::DeniesWrites | Manner::Denies => return Err(Self::deny(location)),
+        match self.behavior {
+            StoreBehavior::Obeys => {}
+            StoreBehavior::Overwrites => opts.mode = PutMode::Overwrite,
+            StoreBehavior::DeniesWrites | StoreBehavior::Denies => {
+                return Err(Self::deny(location));
+            }
         }
         self.inner.put_opts(location, payload, opts).await
     }
@@ -76,7 +78,7 @@ impl ObjectStore for Store {
         location: &Path,
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
-        if self.manner == Manner::Denies {
+        if self.behavior == StoreBehavior::Denies {
             return Err(Self::deny(location));
         }
         self.inner.get_opts(location, options).await
@@ -117,7 +119,7 @@ async fn take_as(store: &Store, number: u8, is_first: bool) -> Result<(), String
 
 #[tokio::test]
 async fn the_first_has_it_and_nobody_else() {
-    let store = Store::new(Manner::Obeys);
+    let store = Store::new(StoreBehavior::Obeys);
     take_as(&store, 1, true).await.unwrap();
     for is_first in [true, false] {
         take_as(&store, 1, is_first).await.unwrap();
@@ -133,7 +135,7 @@ async fn the_first_has_it_and_nobody_else() {
 
 #[tokio::test]
 async fn a_tier_that_was_taken_is_not_made_anew() {
-    let store = Store::new(Manner::Obeys);
+    let store = Store::new(StoreBehavior::Obeys);
     let refused = take_as(&store, 1, false).await.unwrap_err();
     assert!(refused.contains("is its disk mounted?"), "{refused}");
     assert_eq!(store.inner.list(None).count().await, 0);
@@ -141,7 +143,7 @@ async fn a_tier_that_was_taken_is_not_made_anew() {
 
 #[tokio::test]
 async fn a_store_that_writes_over_what_is_there_is_refused_each_time() {
-    let store = Store::new(Manner::Overwrites);
+    let store = Store::new(StoreBehavior::Overwrites);
     for _ in 0..3 {
         let refused = take_as(&store, 1, true).await.unwrap_err();
         assert!(refused.contains("If-None-Match"), "{refused}");
@@ -150,15 +152,15 @@ async fn a_store_that_writes_over_what_is_there_is_refused_each_time() {
 
 #[tokio::test]
 async fn a_store_that_denies_says_so() {
-    for manner in [Manner::DeniesWrites, Manner::Denies] {
-        let refused = take_as(&Store::new(manner), 1, true).await.unwrap_err();
-        assert!(refused.contains("not with this key"), "{manner:?}: {refused}");
+    for behavior in [StoreBehavior::DeniesWrites, StoreBehavior::Denies] {
+        let refused = take_as(&Store::new(behavior), 1, true).await.unwrap_err();
+        assert!(refused.contains("not with this key"), "{behavior:?}: {refused}");
     }
 }
 
 #[tokio::test]
 async fn a_file_that_says_nothing_is_nobodys_to_take() {
-    let store = Store::new(Manner::Obeys);
+    let store = Store::new(StoreBehavior::Obeys);
     store.inner.put(&Path::from("below").join(FILE), "{}".into()).await.unwrap();
     let refused = take_as(&store, 1, true).await.unwrap_err();
     assert!(refused.contains("is damaged"), "{refused}");

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, Direction, Factor, PASS_SHARDS, Twiddles};
 use crate::field::PLANE_BYTES;
-use crate::simd::{self, Vector, Work};
+use crate::simd::{self, Vector, VectorKernel};
 
 /// Input and output of a pass: `2^levels` shards of `bytes`, out of place or in place.
 pub(super) struct Pass<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Pass<'a> {
     pub(super) add: bool,
 }
 
-impl Work for Pass<'_> {
+impl VectorKernel for Pass<'_> {
     /// The first `2^levels` pointers are valid for `bytes`, to read and to write. Sources and
     /// destinations overlap only where they are the same.
     #[inline(always)]
@@ -26,22 +26,22 @@ impl Work for Pass<'_> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             match (self.twiddles.levels, self.twiddles.full) {
-                (1, 0) => directed::<V, 2, 0>(self),
-                (1, _) => directed::<V, 2, 1>(self),
-                (2, 0) => directed::<V, 4, 0>(self),
-                (2, 1) => directed::<V, 4, 1>(self),
-                (2, _) => directed::<V, 4, 2>(self),
-                (_, 0) => directed::<V, 8, 0>(self),
-                (_, 1) => directed::<V, 8, 1>(self),
-                (_, 2) => directed::<V, 8, 2>(self),
-                (_, _) => directed::<V, 8, 3>(self),
+                (1, 0) => dispatch_direction::<V, 2, 0>(self),
+                (1, _) => dispatch_direction::<V, 2, 1>(self),
+                (2, 0) => dispatch_direction::<V, 4, 0>(self),
+                (2, 1) => dispatch_direction::<V, 4, 1>(self),
+                (2, _) => dispatch_direction::<V, 4, 2>(self),
+                (_, 0) => dispatch_direction::<V, 8, 0>(self),
+                (_, 1) => dispatch_direction::<V, 8, 1>(self),
+                (_, 2) => dispatch_direction::<V, 8, 2>(self),
+                (_, _) => dispatch_direction::<V, 8, 3>(self),
             }
         }
     }
 }
 
 #[inline(always)]
-unsafe fn directed<V: Vector, const N: usize, const FULL: u32>(pass: &Pass<'_>) {
+unsafe fn dispatch_direction<V: Vector, const N: usize, const FULL: u32>(pass: &Pass<'_>) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match (pass.direction, pass.add) {
@@ -67,9 +67,9 @@ impl<V: Vector> Constants<V> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             Self {
-                low: V::constant(simd::Factor::of(factor.low)),
-                norm: V::constant(simd::Factor::of(factor.norm)),
-                sum: V::constant(simd::Factor::of(factor.sum)),
+                low: V::constant(simd::Factor::for_constant(factor.low)),
+                norm: V::constant(simd::Factor::for_constant(factor.norm)),
+                sum: V::constant(simd::Factor::for_constant(factor.sum)),
             }
         }
     }

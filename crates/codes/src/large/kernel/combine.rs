@@ -2,12 +2,12 @@
 
 use super::{BLOCK, Factor};
 use crate::field::PLANE_BYTES;
-use crate::simd::{self, Vector, Work};
+use crate::simd::{self, Vector, VectorKernel};
 
 /// Rows of the matrix processed together: four times two planes stay in registers.
 const ROWS: usize = 4;
 
-/// A job: `to[row] += sum over column of factors[row][column] from[column]`.
+/// A job: `to[row] += sum over column for_constant factors[row][column] from[column]`.
 pub(super) struct Combination<'a> {
     /// Rows with one factor for each shard in `from`.
     pub(super) factors: &'a [Factor],
@@ -19,7 +19,7 @@ pub(super) struct Combination<'a> {
     pub(super) bytes: usize,
 }
 
-impl Work for Combination<'_> {
+impl VectorKernel for Combination<'_> {
     /// All of `from` have `bytes`; `to` has `bytes` for each row and does not overlap with `from`.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
@@ -65,9 +65,9 @@ unsafe fn rows<V: Vector, const N: usize>(
                     let both = low.add(high);
                     for (row, sums) in sums.iter_mut().enumerate() {
                         let factor = factors[row * columns + column];
-                        let p = low.multiply(simd::Factor::of(factor.low));
-                        let q = high.multiply(simd::Factor::of(factor.norm));
-                        let r = both.multiply(simd::Factor::of(factor.sum));
+                        let p = low.multiply(simd::Factor::for_constant(factor.low));
+                        let q = high.multiply(simd::Factor::for_constant(factor.norm));
+                        let r = both.multiply(simd::Factor::for_constant(factor.sum));
                         *sums = [sums[0].add3(p, q), sums[1].add3(p, r)];
                     }
                 }

@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use super::butterfly::{Pair, sum};
 use super::{BLOCK, Factor, LEAF_SHARDS};
 use crate::field::PLANE_BYTES;
-use crate::simd::{Factor as _, Vector, Work};
+use crate::simd::{Factor as _, Vector, VectorKernel};
 
 /// Levels of the first step.
 const FIRST: u32 = 3;
@@ -34,7 +34,7 @@ pub(super) struct Leaf<'a> {
     pub(super) factors: &'a [Factor; LEAF_SHARDS - 1],
     pub(super) from: &'a [*const u8; LEAF_SHARDS],
     /// A bit for each shard that may be nonzero.
-    pub(super) given: u64,
+    pub(super) nonzero: u64,
     /// Destination of the results, contiguous.
     pub(super) to: *mut u8,
     /// Addresses to prefetch for the next leaf; any pointers, they are never dereferenced.
@@ -45,7 +45,7 @@ pub(super) struct Leaf<'a> {
     pub(super) add: bool,
 }
 
-impl Work for Leaf<'_> {
+impl VectorKernel for Leaf<'_> {
     /// The first `2^levels` pointers are valid for `bytes` to read; `to` has `bytes` for each shard
     /// and does not overlap with them.
     #[inline(always)]
@@ -58,12 +58,12 @@ impl Work for Leaf<'_> {
                 V::Factor::hold(factor.sum),
             ]);
         }
-        let mut room = MaybeUninit::<Room<V>>::uninit();
+        let mut scratch = MaybeUninit::<Scratch<V>>::uninit();
         let columns = Columns::<V> {
             leaf: self,
             factors: factors.as_ptr().cast(),
-            room: room.as_mut_ptr().cast(),
-            asked: Cell::new((0, 0)),
+            scratch: scratch.as_mut_ptr().cast(),
+            prefetched: Cell::new((0, 0)),
         };
         let mut block = 0;
         while block < self.bytes {
@@ -82,15 +82,15 @@ impl Work for Leaf<'_> {
 type Held<V> = [<<V as Vector>::Factor as crate::simd::Factor>::Held; 3];
 type Factors<V> = [MaybeUninit<Held<V>>; LEAF_SHARDS - 1];
 /// Scratch space: a register of each plane of all shards.
-type Room<V> = [Pair<V>; LEAF_SHARDS];
+type Scratch<V> = [Pair<V>; LEAF_SHARDS];
 
 /// A leaf with its factors and scratch space for one vector type.
 struct Columns<'a, V: Vector> {
     leaf: &'a Leaf<'a>,
     factors: *const Held<V>,
-    room: *mut Pair<V>,
+    scratch: *mut Pair<V>,
     /// Shard and byte offset up to which the next input has been prefetched.
-    asked: Cell<(usize, usize)>,
+    prefetched: Cell<(usize, usize)>,
 }
 
 impl<V: Vector> Columns<'_, V> {
@@ -128,12 +128,12 @@ impl<V: Vector> Columns<'_, V> {
             // SAFETY: `at` is below the bytes of a shard, a multiple of the block size, so each
             // load lies in its shard; the scratch space has a place for each shard.
             unsafe {
-                let room = self.room.add(first);
-                if (self.leaf.given >> first) & ((1 << GROUP) - 1) == 0 {
-                    room.write_bytes(0, GROUP);
+                let scratch = self.scratch.add(first);
+                if (self.leaf.nonzero >> first) & ((1 << GROUP) - 1) == 0 {
+                    scratch.write_bytes(0, GROUP);
                 } else {
                     if at.is_multiple_of(BLOCK) {
-                        self.ask(GROUP);
+                        self.prefetch_blocks(GROUP);
                     }
                     let mut pairs = [[V::zero(); 2]; GROUP];
                     let from = self.leaf.from.as_ptr().add(first);
@@ -143,7 +143,7 @@ impl<V: Vector> Columns<'_, V> {
                     }
                     held::<V, GROUP, FULL>(&mut pairs, factors);
                     for (i, pair) in pairs.into_iter().enumerate() {
-                        room.add(i).write(pair);
+                        scratch.add(i).write(pair);
                     }
                 }
             }
@@ -165,9 +165,9 @@ impl<V: Vector> Columns<'_, V> {
             // SAFETY: as above, for stores.
             unsafe {
                 let mut pairs = [[V::zero(); 2]; N];
-                let room = self.room.add(row);
+                let scratch = self.scratch.add(row);
                 for (i, pair) in pairs.iter_mut().enumerate() {
-                    *pair = room.add(i * GROUP).read();
+                    *pair = scratch.add(i * GROUP).read();
                 }
                 held::<V, N, FULL>(&mut pairs, factors);
                 let to = self.leaf.to.add(row.wrapping_mul(bytes)).add(at);
@@ -187,15 +187,15 @@ impl<V: Vector> Columns<'_, V> {
 
     /// Prefetches the next `blocks` blocks of the next input.
     #[inline(always)]
-    unsafe fn ask(&self, blocks: usize) {
-        let (mut shard, mut at) = self.asked.get();
+    unsafe fn prefetch_blocks(&self, blocks: usize) {
+        let (mut shard, mut at) = self.prefetched.get();
         let mut block = 0;
         while block < blocks {
             let from = self.leaf.next[shard % LEAF_SHARDS].wrapping_add(at);
             // SAFETY: guaranteed by the caller.
             unsafe {
-                V::prefetch_second(from);
-                V::prefetch_second(from.wrapping_add(PLANE_BYTES));
+                V::prefetch_l2(from);
+                V::prefetch_l2(from.wrapping_add(PLANE_BYTES));
             }
             at = at.wrapping_add(BLOCK);
             if at == self.leaf.bytes {
@@ -203,7 +203,7 @@ impl<V: Vector> Columns<'_, V> {
             }
             block += 1;
         }
-        self.asked.set((shard, at));
+        self.prefetched.set((shard, at));
     }
 }
 

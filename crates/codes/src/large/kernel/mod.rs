@@ -97,7 +97,7 @@ pub(super) struct Sources<'a> {
     shards: [*const u8; LEAF_SHARDS],
     bytes: usize,
     /// A bit for each shard that may be nonzero.
-    given: u64,
+    nonzero: u64,
     borrowed: PhantomData<&'a [u8]>,
 }
 
@@ -105,14 +105,14 @@ impl<'a> Sources<'a> {
     /// Creates inputs that are all zeros.
     pub(super) fn zeros(bytes: usize) -> Self {
         assert!(bytes <= WIDTH_MAX, "a stripe of a shard");
-        Self { shards: [ZEROS.as_ptr(); LEAF_SHARDS], bytes, given: 0, borrowed: PhantomData }
+        Self { shards: [ZEROS.as_ptr(); LEAF_SHARDS], bytes, nonzero: 0, borrowed: PhantomData }
     }
 
     /// Sets the shard at a place.
     pub(super) fn put(&mut self, place: usize, shard: &'a [u8]) {
         assert_eq!(shard.len(), self.bytes, "shards of a leaf have one length");
         self.shards[place] = shard.as_ptr();
-        self.given |= 1 << place;
+        self.nonzero |= 1 << place;
     }
 
     /// Bytes of each shard.
@@ -121,8 +121,8 @@ impl<'a> Sources<'a> {
     }
 
     /// Whether any shard may be nonzero.
-    pub(super) const fn is_any(&self) -> bool {
-        self.given != 0
+    pub(super) const fn has_any(&self) -> bool {
+        self.nonzero != 0
     }
 }
 
@@ -191,7 +191,7 @@ impl Kernel {
             full,
             factors,
             from: &from.shards,
-            given: from.given,
+            nonzero: from.nonzero,
             to: to.as_mut_ptr(),
             next: &next.shards,
             bytes,

@@ -21,7 +21,7 @@ pub(super) struct Kernel {
     first: fn(&Plan, &mut State),
     next: fn(&Plan, &mut State),
     parity: fn(Layer<'_>) -> bool,
-    harden: fn(&Plan, &mut State, &mut [u8]) -> bool,
+    hard_decide: fn(&Plan, &mut State, &mut [u8]) -> bool,
     compare: fn(&[i8], &[u8]) -> [usize; 2],
 }
 
@@ -35,16 +35,16 @@ static SCALAR: Kernel = Kernel {
     name: "scalar",
     group_max: 1,
     load: load_any,
-    first: |plan, state| each_layer(plan, state, pass_scalar::<true>),
-    next: |plan, state| each_layer(plan, state, pass_scalar::<false>),
+    first: |plan, state| for_each_layer(plan, state, pass_scalar::<true>),
+    next: |plan, state| for_each_layer(plan, state, pass_scalar::<false>),
     parity: parity_scalar,
-    harden: |plan, state, word| harden_any(plan, state, word, signs_scalar),
+    hard_decide: |plan, state, word| hard_decide_any(plan, state, word, signs_scalar),
     compare: |soft, word| compare_any(soft, word, signs_scalar),
 };
 
 impl Kernel {
     /// Returns the kernel of a level, or of the best lower level that has one.
-    pub(super) fn of(isa: Isa) -> &'static Self {
+    pub(super) fn select(isa: Isa) -> &'static Self {
         if !isa.is_supported() {
             return &SCALAR;
         }
@@ -78,12 +78,12 @@ impl Kernel {
     /// Returns whether the hard decisions are a codeword. Unless the first layer rules it out,
     /// writes them to `word`.
     pub(super) fn is_codeword(&self, plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
-        (self.parity)(Layer::of(plan, state, 0)) && self.harden(plan, state, word)
+        (self.parity)(Layer::select(plan, state, 0)) && self.hard_decide(plan, state, word)
     }
 
     /// Writes the hard decisions to `word`, and returns whether those bits satisfy every check.
-    pub(super) fn harden(&self, plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
-        (self.harden)(plan, state, word)
+    pub(super) fn hard_decide(&self, plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
+        (self.hard_decide)(plan, state, word)
     }
 
     /// Counts the bits in which the word differs from the input, and the erased bits.
@@ -94,9 +94,9 @@ impl Kernel {
 
 /// Runs all layers within one function of a level: at 16k, a call for each layer cost 1 %.
 #[inline(always)]
-fn each_layer(plan: &Plan, state: &mut State, pass: impl Fn(Layer<'_>)) {
+fn for_each_layer(plan: &Plan, state: &mut State, pass: impl Fn(Layer<'_>)) {
     for layer in 0..plan.layers() {
-        pass(Layer::of(plan, state, layer));
+        pass(Layer::select(plan, state, layer));
     }
 }
 
@@ -126,25 +126,25 @@ fn load_any(plan: &Plan, state: &mut State, soft: &[i8]) {
 
 /// Packs the signs of the sums into bits, in the order of the word, and tests them.
 #[inline(always)]
-fn harden_any(
+fn hard_decide_any(
     plan: &Plan,
     state: &mut State,
     word: &mut [u8],
     signs: impl Fn(&[i8; CHUNK]) -> u64,
 ) -> bool {
     match plan.words {
-        1 => harden_words::<1>(plan, state, word, signs),
-        2 => harden_words::<2>(plan, state, word, signs),
-        4 => harden_words::<4>(plan, state, word, signs),
-        8 => harden_words::<8>(plan, state, word, signs),
-        16 => harden_words::<16>(plan, state, word, signs),
+        1 => hard_decide_words::<1>(plan, state, word, signs),
+        2 => hard_decide_words::<2>(plan, state, word, signs),
+        4 => hard_decide_words::<4>(plan, state, word, signs),
+        8 => hard_decide_words::<8>(plan, state, word, signs),
+        16 => hard_decide_words::<16>(plan, state, word, signs),
         words => unreachable!("no matrix has circulants of {words} words"),
     }
     plan.is_satisfied(&state.doubled)
 }
 
 #[inline(always)]
-fn harden_words<const W: usize>(
+fn hard_decide_words<const W: usize>(
     plan: &Plan,
     state: &mut State,
     word: &mut [u8],
@@ -243,9 +243,9 @@ fn gather_scalar<const FIRST: bool>(
         if FIRST {
             *message = *sums;
         } else {
-            message.iter_mut().zip(sums).for_each(|(it, sum)| *it = sum.wrapping_sub(*it));
+            message.iter_mut().zip(sums).for_each(|(old, sum)| *old = sum.wrapping_sub(*old));
         }
-        take_in(message, &mut smallest, &mut second, &mut parity);
+        update_minima(message, &mut smallest, &mut second, &mut parity);
     }
     check.smallest = smallest;
     for i in 0..CHUNK {
@@ -261,19 +261,19 @@ fn gather_scalar<const FIRST: bool>(
 /// Updates the minima and the parity by the values of one edge. A separate function, because the
 /// compiler vectorizes this loop only without knowledge of the arrays around it.
 #[inline(never)]
-fn take_in(
-    rest: &[i8; CHUNK],
+fn update_minima(
+    extrinsic: &[i8; CHUNK],
     smallest: &mut [i8; CHUNK],
     second: &mut [i8; CHUNK],
     parity: &mut [i8; CHUNK],
 ) {
     for i in 0..CHUNK {
         // As unsigned numbers, for which the oldest vector instructions have a minimum.
-        let magnitude = rest[i].unsigned_abs();
+        let magnitude = extrinsic[i].unsigned_abs();
         let (first, next) = (smallest[i].cast_unsigned(), second[i].cast_unsigned());
         second[i] = next.min(first.max(magnitude)).cast_signed();
         smallest[i] = first.min(magnitude).cast_signed();
-        parity[i] ^= rest[i];
+        parity[i] ^= extrinsic[i];
     }
 }
 
@@ -282,15 +282,15 @@ fn take_in(
 fn scatter_scalar(check: &Check, edge: &mut [i8; CHUNK]) -> [i8; CHUNK] {
     let mut sums = [0; CHUNK];
     for i in 0..CHUNK {
-        let rest = edge[i];
+        let extrinsic = edge[i];
         // Masks instead of branches: all ones where the edge has the smallest magnitude, and where
         // the value is negative.
-        let is_smallest = i8::from(rest.wrapping_abs() == check.smallest[i]).wrapping_neg();
+        let is_smallest = i8::from(extrinsic.wrapping_abs() == check.smallest[i]).wrapping_neg();
         let message = check.first[i] ^ (is_smallest & (check.first[i] ^ check.second[i]));
-        let sign = rest >> 7;
+        let sign = extrinsic >> 7;
         let message = (message ^ sign).wrapping_sub(sign);
         edge[i] = message;
-        sums[i] = rest.wrapping_add(message);
+        sums[i] = extrinsic.wrapping_add(message);
     }
     sums
 }

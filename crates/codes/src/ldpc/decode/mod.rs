@@ -89,7 +89,7 @@ impl Decoder {
     /// lacks it.
     #[must_use]
     pub fn with_isa(code: &Code, isa: Isa) -> Self {
-        let kernel = Kernel::of(isa);
+        let kernel = Kernel::select(isa);
         let plan = Plan::new(code, kernel.group_max());
         Self { state: State::new(&plan), plan, kernel }
     }
@@ -121,7 +121,7 @@ impl Decoder {
             converged = effort.early_stop && kernel.is_codeword(plan, state, word);
         }
         if !converged {
-            converged = kernel.harden(plan, state, word);
+            converged = kernel.hard_decide(plan, state, word);
         }
         let [corrected, erased] = kernel.compare(soft, word);
         Ok(Outcome { converged, iterations, corrected, erased })

@@ -48,7 +48,7 @@ struct LayerPlan {
 ///
 /// At least `CHUNK` of `sums` follow every source, and a whole column and `CHUNK` every target.
 /// `messages` has `CHUNK` values for each source, and `checks` an entry for each chunk.
-/// [`Layer::of`] guarantees this; the kernels rely on it.
+/// [`Layer::select`] guarantees this; the kernels rely on it.
 pub(super) struct Layer<'a> {
     /// Number of chunks processed together: it determines the order of sources and messages.
     pub(super) group: usize,
@@ -76,8 +76,8 @@ pub(super) struct Check {
 /// Working memory of one decoder.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) sums: Aligned,
-    messages: Aligned,
+    pub(super) sums: AlignedBuffer,
+    messages: AlignedBuffer,
     checks: Vec<Check>,
     pub(super) doubled: Vec<u64>,
 }
@@ -100,7 +100,7 @@ impl Plan {
         let place = |place: usize| u32::try_from(place).expect("a word is below 2^21 bits");
         let mut layers = Vec::new();
         let mut first = 0;
-        for row in matrix.by_row() {
+        for row in matrix.row_entries() {
             let start = |column: usize| column * (z + CHUNK);
             let targets: Vec<u32> = row.iter().map(|entry| place(start(entry.0))).collect();
             let mut sources = Vec::with_capacity(words * row.len());
@@ -120,7 +120,7 @@ impl Plan {
         let rotations = |row: Vec<(usize, usize)>| {
             row.into_iter().map(|(column, shift)| Rotation::new(column, shift, words)).collect()
         };
-        let rows = matrix.by_row().into_iter().map(rotations).collect();
+        let rows = matrix.row_entries().into_iter().map(rotations).collect();
         Self { bits: matrix.bits(), words, last_shifts, group, layers, rows }
     }
 
@@ -163,7 +163,7 @@ impl Plan {
 
 impl<'a> Layer<'a> {
     /// Borrows a layer of a plan, over a state that was created for that plan.
-    pub(super) fn of(plan: &'a Plan, state: &'a mut State, index: usize) -> Self {
+    pub(super) fn select(plan: &'a Plan, state: &'a mut State, index: usize) -> Self {
         let LayerPlan { sources, targets, first } = &plan.layers[index];
         assert_eq!(sources.len(), plan.words * targets.len());
         assert_eq!(state.checks.len(), plan.words);
@@ -187,8 +187,8 @@ impl State {
         let zeros = [0; CHUNK];
         let check = Check { first: zeros, second: zeros, smallest: zeros };
         Self {
-            sums: Aligned::new(plan.last_shifts.len() * (plan.words + 1) * CHUNK),
-            messages: Aligned::new(edges * CHUNK),
+            sums: AlignedBuffer::new(plan.last_shifts.len() * (plan.words + 1) * CHUNK),
+            messages: AlignedBuffer::new(edges * CHUNK),
             checks: vec![check; plan.words],
             doubled: vec![0; plan.bits / 32],
         }
@@ -198,13 +198,13 @@ impl State {
 /// Values aligned to 64 bytes, because a store across cache lines costs two. Only speed depends on
 /// it.
 #[derive(Debug)]
-pub(super) struct Aligned {
+pub(super) struct AlignedBuffer {
     values: Vec<i8>,
     start: usize,
     length: usize,
 }
 
-impl Aligned {
+impl AlignedBuffer {
     fn new(length: usize) -> Self {
         let values = vec![0; length + CHUNK - 1];
         let start = values.as_ptr().align_offset(CHUNK).min(CHUNK - 1);

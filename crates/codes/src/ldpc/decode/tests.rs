@@ -96,7 +96,7 @@ fn definition(code: &Code, soft: &[i8], iterations: usize) -> Vec<u8> {
     let z = code.matrix().circulant();
     let mut sums: Vec<i32> =
         soft.iter().map(|soft| i32::from(*soft.clamp(&-CHANNEL_MAX, &CHANNEL_MAX))).collect();
-    let rows = code.matrix().by_row();
+    let rows = code.matrix().row_entries();
     let mut messages: Vec<Vec<i32>> = rows.iter().map(|row| vec![0; row.len() * z]).collect();
     for _ in 0..iterations {
         for (row, messages) in rows.iter().zip(&mut messages) {

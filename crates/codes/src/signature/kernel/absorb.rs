@@ -8,14 +8,14 @@
 use super::{Lanes, Planes, WRAP};
 use crate::field::{PLANE_BYTES, gf32};
 use crate::signature::SIGNATURE_BLOCK;
-use crate::simd::{Factor, Level, Vector, Work};
+use crate::simd::{Factor, Level, Vector, VectorKernel};
 
 /// Blocks per pass over a part of the lanes, before the next part takes the same blocks: the 4 KiB
 /// stay in the cache, and the eight sums of the part in registers. The sums of all lanes would not
 /// fit.
 const PASS_BLOCKS: usize = 16;
 /// Blocks per iteration of the loop: unrolled so that sums need not move between registers.
-const TURN_BLOCKS: usize = 4;
+const UNROLL_BLOCKS: usize = 4;
 
 /// Absorbs these blocks.
 pub(super) fn absorb(level: Level, lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
@@ -34,7 +34,7 @@ struct Absorb<'a> {
 
 const _: () = assert!(size_of::<Planes>() == SIGNATURE_BLOCK, "sums are laid out as a block is");
 
-impl Work for Absorb<'_> {
+impl VectorKernel for Absorb<'_> {
     /// `last` and `previous` point to [`Planes`] that nothing else uses.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
@@ -69,11 +69,14 @@ unsafe fn part<V: Vector>(
 ) {
     // SAFETY: guaranteed by the caller, and blocks have the layout of the planes.
     unsafe {
-        let factors = [V::constant(V::Factor::of(WRAP)), V::constant(V::Factor::of(gf32::TRACE))];
+        let factors = [
+            V::constant(V::Factor::for_constant(WRAP)),
+            V::constant(V::Factor::for_constant(gf32::TRACE)),
+        ];
         let (mut sum, mut before) = (load::<V>(last), load::<V>(previous));
-        let (turns, rest) = blocks.as_chunks::<TURN_BLOCKS>();
-        for turn in turns {
-            for block in turn {
+        let (groups, rest) = blocks.as_chunks::<UNROLL_BLOCKS>();
+        for group in groups {
+            for block in group {
                 (sum, before) = (step(sum, before, block.as_ptr().add(at), factors), sum);
             }
         }

@@ -11,7 +11,7 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
-use super::{ALPHA, Lanes, Planes, UNALPHA};
+use super::{ALPHA, ALPHA_INVERSE, Lanes, Planes};
 use crate::Isa;
 use crate::field::{gf8, gf32};
 use crate::simd::Level;
@@ -46,13 +46,13 @@ fn store(vectors: [__m512i; 4], planes: &mut Planes) {
 type Product = [[[u64; 8]; 4]; 4];
 
 /// Product by y, and by 1 / y.
-static BY_Y: Product = product(64);
+static Y_PRODUCTS: Product = product(64);
 /// Products by alpha and 1 / alpha, to the powers 32, 16, 8, 4, 2, 1.
-static BY_ALPHA: [Product; 6] =
+static ALPHA_PRODUCTS: [Product; 6] =
     [product(32), product(16), product(8), product(4), product(2), product(1)];
 
 const fn product(exponent: u64) -> Product {
-    let powers = [gf32::pow(ALPHA, exponent), gf32::pow(UNALPHA, exponent)];
+    let powers = [gf32::pow(ALPHA, exponent), gf32::pow(ALPHA_INVERSE, exponent)];
     let mut matrices = [[[0; 8]; 4]; 4];
     let mut from = 0;
     while from < 4 {
@@ -84,15 +84,15 @@ fn reduce_avx512(lanes: &Lanes) -> [gf32::Element; 2] {
     // The low half of the vectors is for alpha, the high half for 1 / alpha.
     let low = |v| _mm512_shuffle_i64x2::<0b01_00_01_00>(v, v);
     let high = |v| _mm512_shuffle_i64x2::<0b11_10_11_10>(v, v);
-    let mut sum = add_product(last.map(low), previous.map(low), &BY_Y);
-    let upper = add_product(last.map(high), previous.map(high), &BY_Y);
-    sum = add_product(sum, upper, &BY_ALPHA[0]);
+    let mut sum = add_product(last.map(low), previous.map(low), &Y_PRODUCTS);
+    let upper = add_product(last.map(high), previous.map(high), &Y_PRODUCTS);
+    sum = add_product(sum, upper, &ALPHA_PRODUCTS[0]);
     let next = sum.map(|v| _mm512_shuffle_i64x2::<0b11_11_01_01>(v, v));
-    sum = add_product(sum, next, &BY_ALPHA[1]);
-    sum = add_product(sum, sum.map(|v| _mm512_bsrli_epi128::<8>(v)), &BY_ALPHA[2]);
-    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<32>(v)), &BY_ALPHA[3]);
-    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<16>(v)), &BY_ALPHA[4]);
-    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<8>(v)), &BY_ALPHA[5]);
+    sum = add_product(sum, next, &ALPHA_PRODUCTS[1]);
+    sum = add_product(sum, sum.map(|v| _mm512_bsrli_epi128::<8>(v)), &ALPHA_PRODUCTS[2]);
+    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<32>(v)), &ALPHA_PRODUCTS[3]);
+    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<16>(v)), &ALPHA_PRODUCTS[4]);
+    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<8>(v)), &ALPHA_PRODUCTS[5]);
     let mut planes = [[0; 64]; 4];
     store(sum, &mut planes);
     [planes.map(|plane| plane[0]), planes.map(|plane| plane[32])]
@@ -102,12 +102,13 @@ fn reduce_avx512(lanes: &Lanes) -> [gf32::Element; 2] {
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn add_product(mut sum: [__m512i; 4], operand: [__m512i; 4], matrices: &Product) -> [__m512i; 4] {
     for (sum, rows) in sum.iter_mut().zip(matrices) {
-        let by = |from: usize| {
+        let term = |from: usize| {
             // SAFETY: eight matrices are 64 readable bytes, and the load needs no alignment.
             let matrix = unsafe { _mm512_loadu_si512(rows[from].as_ptr().cast()) };
             _mm512_gf2p8affine_epi64_epi8::<0>(operand[from], matrix)
         };
-        let (first, second) = (_mm512_xor_si512(by(0), by(1)), _mm512_xor_si512(by(2), by(3)));
+        let (first, second) =
+            (_mm512_xor_si512(term(0), term(1)), _mm512_xor_si512(term(2), term(3)));
         *sum = _mm512_ternarylogic_epi64::<SUM3>(*sum, first, second);
     }
     sum

@@ -33,17 +33,17 @@ const WRAP: u8 = gf8::mul(gf32::TRACE, gf16::NORM);
 /// A root of y^2 + z y + 1; one block is one power of y.
 pub(super) const Y: gf32::Element = [231, 75, 3, 54];
 /// The other root, 1 / y.
-pub(super) const UNY: gf32::Element = gf32::inverse(Y);
+pub(super) const Y_INVERSE: gf32::Element = gf32::inverse(Y);
 /// Multiplicative order of y (see the tests).
 pub(super) const ORDER: u64 = ((1 << 32) - 1) / 3;
 
 /// y^(2^26), which is y^(2^32 / 64): the 64th power is y.
 pub(super) const ALPHA: gf32::Element = gf32::pow(Y, 1 << 26);
 /// 1 / alpha.
-pub(super) const UNALPHA: gf32::Element = gf32::inverse(ALPHA);
+pub(super) const ALPHA_INVERSE: gf32::Element = gf32::inverse(ALPHA);
 
 const _: () = {
-    let [a, b, c, d] = gf32::add(Y, UNY);
+    let [a, b, c, d] = gf32::add(Y, Y_INVERSE);
     assert!(a == 0 && b == 0 && c == 1 && d == 0, "y + 1 / y is z");
 };
 
@@ -93,7 +93,7 @@ type Powers = [[[gf32::Element; DIGITS]; 4]; 2];
 
 /// Returns y^exponent, or y^-exponent if `inverse`.
 pub(super) fn power(inverse: bool, exponent: u64) -> gf32::Element {
-    static POWERS: Powers = [powers(Y), powers(UNY)];
+    static POWERS: Powers = [powers(Y), powers(Y_INVERSE)];
     let mut left = exponent % ORDER;
     let mut power = gf32::ONE;
     for powers in &POWERS[usize::from(inverse)] {

@@ -1,19 +1,20 @@
 //! The scalar kernel, the reference for the others.
 
-use super::{ALPHA, Lanes, Planes, UNALPHA, UNY, WRAP, Y};
+use super::{ALPHA, ALPHA_INVERSE, Lanes, Planes, WRAP, Y, Y_INVERSE};
 use crate::field::{PLANE_BYTES, gf8, gf32};
 use crate::signature::SIGNATURE_BLOCK;
 
 /// Absorbs these blocks.
 pub(super) fn absorb(lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
-    const BY_WRAP: [u8; 256] = products(WRAP);
-    const BY_TRACE: [u8; 256] = products(gf32::TRACE);
+    const WRAP_PRODUCTS: [u8; 256] = products(WRAP);
+    const TRACE_PRODUCTS: [u8; 256] = products(gf32::TRACE);
     for block in blocks {
         for lane in 0..PLANE_BYTES {
             let symbol = [0, 1, 2, 3].map(|plane| block[plane * PLANE_BYTES + lane]);
             let last = get(&lanes.last, lane);
             let [a, b, c, d] = last;
-            let by_z = [BY_WRAP[usize::from(d)], BY_TRACE[usize::from(c ^ d)], a ^ c, b ^ d];
+            let by_z =
+                [WRAP_PRODUCTS[usize::from(d)], TRACE_PRODUCTS[usize::from(c ^ d)], a ^ c, b ^ d];
             let sum = gf32::add(symbol, get(&lanes.previous, lane));
             put(&mut lanes.last, lane, gf32::add(sum, by_z));
             put(&mut lanes.previous, lane, last);
@@ -25,7 +26,8 @@ pub(super) fn absorb(lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
 /// / y)_l.
 pub(super) fn reduce(lanes: &Lanes) -> [gf32::Element; 2] {
     /// `[coordinate][byte]`: products by alpha and by 1 / alpha, as words.
-    static PRODUCTS: [[[u32; 256]; 4]; 2] = [by_element(ALPHA), by_element(UNALPHA)];
+    static PRODUCTS: [[[u32; 256]; 4]; 2] =
+        [element_products(ALPHA), element_products(ALPHA_INVERSE)];
     // Sums of the lanes of `last` and of `previous`, first both for alpha, then both for 1 / alpha.
     let mut sums = [[0u32; 2]; 2];
     for lane in (0..PLANE_BYTES).rev() {
@@ -43,7 +45,7 @@ pub(super) fn reduce(lanes: &Lanes) -> [gf32::Element; 2] {
     let [[forward_last, forward_previous], [backward_last, backward_previous]] = sums;
     [
         gf32::add(forward_last, gf32::mul(Y, forward_previous)),
-        gf32::add(backward_last, gf32::mul(UNY, backward_previous)),
+        gf32::add(backward_last, gf32::mul(Y_INVERSE, backward_previous)),
     ]
 }
 
@@ -71,7 +73,7 @@ const fn products(c: u8) -> [u8; 256] {
 }
 
 /// Returns the products of `element` with every byte at every coordinate.
-const fn by_element(element: gf32::Element) -> [[u32; 256]; 4] {
+const fn element_products(element: gf32::Element) -> [[u32; 256]; 4] {
     let mut products = [[0; 256]; 4];
     let mut coordinate = 0;
     while coordinate < 4 {

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::simd::{Factor, Factors, Level, Vector, Work};
+use crate::simd::{Factor, Factors, Level, Vector, VectorKernel};
 
 /// Maximum number of bytes of a tile: the sums of 16 points then take 16 KiB.
 pub(in crate::small) const TILE_BYTES: usize = 1 << 10;
@@ -93,7 +93,7 @@ struct Tile<'a> {
     bytes: usize,
 }
 
-impl Work for Tile<'_> {
+impl VectorKernel for Tile<'_> {
     /// Every source is readable and every output writable for `bytes` bytes.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {

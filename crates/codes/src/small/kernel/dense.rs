@@ -7,7 +7,7 @@
 //! R sums of V registers stay in registers while all sources of a group stream by, so each source
 //! byte is read once for R outputs and each output is written once per group.
 
-use crate::simd::{Factor, Factors, Level, SUMS_MAX, Vector, Work};
+use crate::simd::{Factor, Factors, Level, SUMS_MAX, Vector, VectorKernel};
 
 /// Maximum number of rows that one pass over the sources computes.
 pub(in crate::small) const ROWS_MAX: usize = SUMS_MAX;
@@ -16,9 +16,9 @@ pub(in crate::small) const SOURCES_MAX: usize = 32;
 
 /// Number of outputs from which on sources are prefetched: with fewer, the loop is as fast as
 /// memory, and prefetching costs more than it gains.
-const PREFETCHED: usize = 4;
+const PREFETCH_ROWS_MIN: usize = 4;
 /// Prefetch distance in bytes. Prefetching beyond the end of a shard is harmless at any address.
-const AHEAD: usize = 512;
+const PREFETCH_DISTANCE: usize = 512;
 
 /// Up to [`ROWS_MAX`] rows of a matrix.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(in crate::small) struct Rows {
 
 /// Position of a tile: the same bytes of every source and every output.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::small) struct Place {
+pub(in crate::small) struct TileSpan {
     /// Offset of its first byte.
     pub(in crate::small) start: usize,
     /// Its bytes, a multiple of the register size.
@@ -51,21 +51,21 @@ pub(in crate::small) fn multiply(
     first: usize,
     sources: &[&[u8]],
     outputs: &mut [&mut [u8]],
-    place: Place,
+    span: TileSpan,
 ) {
     assert!(outputs.len() == rows.count, "a row for each output");
     assert!(sources.len() <= SOURCES_MAX && rows.count <= ROWS_MAX, "few enough for a pass");
-    assert!(place.bytes.is_multiple_of(level.vector_bytes()), "a tile is whole registers");
+    assert!(span.bytes.is_multiple_of(level.vector_bytes()), "a tile is whole registers");
     let mut from = [std::ptr::null(); SOURCES_MAX];
     for (pointer, shard) in from.iter_mut().zip(sources) {
-        *pointer = shard[place.start..][..place.bytes].as_ptr();
+        *pointer = shard[span.start..][..span.bytes].as_ptr();
     }
     let mut to = [std::ptr::null_mut(); ROWS_MAX];
     for (pointer, shard) in to.iter_mut().zip(outputs.iter_mut()) {
-        *pointer = shard[place.start..][..place.bytes].as_mut_ptr();
+        *pointer = shard[span.start..][..span.bytes].as_mut_ptr();
     }
     let (from, to) = (&from[..sources.len()], &to[..rows.count]);
-    let Place { bytes, is_added, .. } = place;
+    let TileSpan { bytes, is_added, .. } = span;
     let pass = Pass { rows, first, sources: from, outputs: to, bytes, is_added };
     // SAFETY: the pointers are of slices of the tile's length, as many as the rows have.
     unsafe { level.run(&pass) }
@@ -83,7 +83,7 @@ struct Pass<'a> {
     is_added: bool,
 }
 
-impl Work for Pass<'_> {
+impl VectorKernel for Pass<'_> {
     /// Every source is readable and every output writable for the bytes of the tile.
     #[inline(always)]
     unsafe fn run<V: Vector>(&self) {
@@ -93,18 +93,18 @@ impl Work for Pass<'_> {
         // SAFETY: guaranteed by the caller; the number of factors was just checked.
         unsafe {
             match (count, self.rows.is_xor) {
-                (1, true) => by_columns::<V, 1, true>(tile),
-                (1, false) => by_columns::<V, 1, false>(tile),
-                (2, true) => by_columns::<V, 2, true>(tile),
-                (2, false) => by_columns::<V, 2, false>(tile),
-                (3, true) => by_columns::<V, 3, true>(tile),
-                (3, false) => by_columns::<V, 3, false>(tile),
-                (4, true) => by_columns::<V, 4, true>(tile),
-                (4, false) => by_columns::<V, 4, false>(tile),
-                (5, _) => by_columns::<V, 5, false>(tile),
-                (6, _) => by_columns::<V, 6, false>(tile),
-                (7, _) => by_columns::<V, 7, false>(tile),
-                (8, _) => by_columns::<V, 8, false>(tile),
+                (1, true) => run_columns::<V, 1, true>(tile),
+                (1, false) => run_columns::<V, 1, false>(tile),
+                (2, true) => run_columns::<V, 2, true>(tile),
+                (2, false) => run_columns::<V, 2, false>(tile),
+                (3, true) => run_columns::<V, 3, true>(tile),
+                (3, false) => run_columns::<V, 3, false>(tile),
+                (4, true) => run_columns::<V, 4, true>(tile),
+                (4, false) => run_columns::<V, 4, false>(tile),
+                (5, _) => run_columns::<V, 5, false>(tile),
+                (6, _) => run_columns::<V, 6, false>(tile),
+                (7, _) => run_columns::<V, 7, false>(tile),
+                (8, _) => run_columns::<V, 8, false>(tile),
                 (rows, _) => unreachable!("a pass has one to eight rows, not {rows}"),
             }
         }
@@ -123,14 +123,14 @@ struct Tile<'a, V: Vector> {
 /// The processor supports the level of `L`; every source is readable and every output writable for
 /// the bytes of the tile; `outputs` has `R` entries and `factors` `R` for each source.
 #[inline(always)]
-unsafe fn by_columns<L: Vector, const R: usize, const XOR: bool>(tile: &Tile<'_, L>) {
+unsafe fn run_columns<L: Vector, const R: usize, const XOR: bool>(tile: &Tile<'_, L>) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match const { L::COLUMNS[R - 1] } {
-            1 => whole::<L, R, 1, XOR>(tile),
-            2 => whole::<L, R, 2, XOR>(tile),
-            3 => whole::<L, R, 3, XOR>(tile),
-            _ => whole::<L, R, 4, XOR>(tile),
+            1 => run_tile::<L, R, 1, XOR>(tile),
+            2 => run_tile::<L, R, 2, XOR>(tile),
+            3 => run_tile::<L, R, 3, XOR>(tile),
+            _ => run_tile::<L, R, 4, XOR>(tile),
         }
     }
 }
@@ -138,9 +138,9 @@ unsafe fn by_columns<L: Vector, const R: usize, const XOR: bool>(tile: &Tile<'_,
 /// Computes a tile, `V` registers of each output at a time.
 ///
 /// # Safety
-/// As [`by_columns`].
+/// As [`run_columns`].
 #[inline(always)]
-unsafe fn whole<L: Vector, const R: usize, const V: usize, const XOR: bool>(tile: &Tile<'_, L>) {
+unsafe fn run_tile<L: Vector, const R: usize, const V: usize, const XOR: bool>(tile: &Tile<'_, L>) {
     let bytes = tile.pass.bytes;
     let mut at = 0;
     while at + V * L::BYTES <= bytes {
@@ -159,7 +159,7 @@ unsafe fn whole<L: Vector, const R: usize, const V: usize, const XOR: bool>(tile
 /// of each source is one.
 ///
 /// # Safety
-/// As [`by_columns`]; `V` registers are left from `at`.
+/// As [`run_columns`]; `V` registers are left from `at`.
 #[inline(always)]
 unsafe fn columns<L: Vector, const R: usize, const V: usize, const XOR: bool>(
     tile: &Tile<'_, L>,
@@ -180,9 +180,9 @@ unsafe fn columns<L: Vector, const R: usize, const V: usize, const XOR: bool>(
             let [a, b] = [tile.pass.sources[2 * pair], tile.pass.sources[2 * pair + 1]];
             let factors = tile.factors.as_ptr().add(2 * pair * R);
             for v in 0..V {
-                if R >= PREFETCHED {
-                    L::prefetch(a.wrapping_add(at + v * L::BYTES + AHEAD));
-                    L::prefetch(b.wrapping_add(at + v * L::BYTES + AHEAD));
+                if R >= PREFETCH_ROWS_MIN {
+                    L::prefetch(a.wrapping_add(at + v * L::BYTES + PREFETCH_DISTANCE));
+                    L::prefetch(b.wrapping_add(at + v * L::BYTES + PREFETCH_DISTANCE));
                 }
                 let (a, b) = (L::load(a.add(at + v * L::BYTES)), L::load(b.add(at + v * L::BYTES)));
                 for (r, sums) in sums.iter_mut().enumerate() {

@@ -34,9 +34,9 @@ const HALF: usize = LANES / 2;
 
 /// One vector of 16 numbers: AVX-512 (F, BW, VL).
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Whole(__m512);
+pub(in super::super) struct Avx512Vector(__m512);
 
-impl Vector for Whole {
+impl Vector for Avx512Vector {
     type Mask = __mmask16;
 
     #[inline(always)]
@@ -58,60 +58,60 @@ impl Vector for Whole {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
+    fn add(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm512_add_ps(self.0, other.0)) }
     }
 
     #[inline(always)]
-    fn less(self, other: Self) -> Self {
+    fn sub(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm512_sub_ps(self.0, other.0)) }
     }
 
     #[inline(always)]
-    fn times(self, other: Self) -> Self {
+    fn mul(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm512_mul_ps(self.0, other.0)) }
     }
 
     #[inline(always)]
-    fn divided(self, other: Self) -> Self {
+    fn div(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm512_div_ps(self.0, other.0)) }
     }
 
     #[inline(always)]
-    fn larger(self, other: Self) -> Self {
+    fn max(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm512_max_ps(self.0, other.0)) }
     }
 
     #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
+    fn min(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm512_min_ps(self.0, other.0)) }
     }
 
     #[inline(always)]
-    fn at_least(self, other: Self) -> Self::Mask {
+    fn ge(self, other: Self) -> Self::Mask {
         // SAFETY: see the module.
         unsafe { _mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, other.0) }
     }
 
     #[inline(always)]
-    fn above(self, other: Self) -> Self::Mask {
+    fn gt(self, other: Self) -> Self::Mask {
         // SAFETY: see the module.
         unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, other.0) }
     }
 
     #[inline(always)]
-    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+    fn and(a: Self::Mask, b: Self::Mask) -> Self::Mask {
         a & b
     }
 
     #[inline(always)]
-    fn split(self) -> (Self, Self) {
+    fn frexp(self) -> (Self, Self) {
         // SAFETY: see the module.
         unsafe {
             let root = _mm512_set1_epi32(ROOT.cast_signed());
@@ -123,7 +123,7 @@ impl Vector for Whole {
     }
 
     #[inline(always)]
-    fn raised(self, shifted: Self) -> Self {
+    fn ldexp(self, shifted: Self) -> Self {
         // SAFETY: see the module.
         unsafe {
             let n = _mm512_slli_epi32::<MANTISSA_BITS>(_mm512_castps_si512(shifted.0));
@@ -145,9 +145,9 @@ impl Vector for Whole {
 
 /// Two vectors of 8 numbers: AVX2.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Halves(__m256, __m256);
+pub(in super::super) struct Avx2Vector(__m256, __m256);
 
-impl Vector for Halves {
+impl Vector for Avx2Vector {
     /// All ones or all zeros, for each number.
     type Mask = (__m256, __m256);
 
@@ -171,43 +171,43 @@ impl Vector for Halves {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
+    fn add(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm256_add_ps(self.0, other.0), _mm256_add_ps(self.1, other.1)) }
     }
 
     #[inline(always)]
-    fn less(self, other: Self) -> Self {
+    fn sub(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm256_sub_ps(self.0, other.0), _mm256_sub_ps(self.1, other.1)) }
     }
 
     #[inline(always)]
-    fn times(self, other: Self) -> Self {
+    fn mul(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm256_mul_ps(self.0, other.0), _mm256_mul_ps(self.1, other.1)) }
     }
 
     #[inline(always)]
-    fn divided(self, other: Self) -> Self {
+    fn div(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm256_div_ps(self.0, other.0), _mm256_div_ps(self.1, other.1)) }
     }
 
     #[inline(always)]
-    fn larger(self, other: Self) -> Self {
+    fn max(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm256_max_ps(self.0, other.0), _mm256_max_ps(self.1, other.1)) }
     }
 
     #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
+    fn min(self, other: Self) -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm256_min_ps(self.0, other.0), _mm256_min_ps(self.1, other.1)) }
     }
 
     #[inline(always)]
-    fn at_least(self, other: Self) -> Self::Mask {
+    fn ge(self, other: Self) -> Self::Mask {
         // SAFETY: see the module.
         unsafe {
             (
@@ -218,7 +218,7 @@ impl Vector for Halves {
     }
 
     #[inline(always)]
-    fn above(self, other: Self) -> Self::Mask {
+    fn gt(self, other: Self) -> Self::Mask {
         // SAFETY: see the module.
         unsafe {
             (
@@ -229,22 +229,22 @@ impl Vector for Halves {
     }
 
     #[inline(always)]
-    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+    fn and(a: Self::Mask, b: Self::Mask) -> Self::Mask {
         // SAFETY: see the module.
         unsafe { (_mm256_and_ps(a.0, b.0), _mm256_and_ps(a.1, b.1)) }
     }
 
     #[inline(always)]
-    fn split(self) -> (Self, Self) {
+    fn frexp(self) -> (Self, Self) {
         // SAFETY: see the module.
-        let [low, high] = unsafe { [split_avx2(self.0), split_avx2(self.1)] };
+        let [low, high] = unsafe { [frexp_avx2(self.0), frexp_avx2(self.1)] };
         (Self(low.0, high.0), Self(low.1, high.1))
     }
 
     #[inline(always)]
-    fn raised(self, shifted: Self) -> Self {
+    fn ldexp(self, shifted: Self) -> Self {
         // SAFETY: see the module.
-        unsafe { Self(raised_avx2(self.0, shifted.0), raised_avx2(self.1, shifted.1)) }
+        unsafe { Self(ldexp_avx2(self.0, shifted.0), ldexp_avx2(self.1, shifted.1)) }
     }
 
     #[inline(always)]
@@ -259,9 +259,9 @@ impl Vector for Halves {
     }
 }
 
-/// As [`Vector::split`].
+/// As [`Vector::frexp`].
 #[target_feature(enable = "avx2")]
-fn split_avx2(x: __m256) -> (__m256, __m256) {
+fn frexp_avx2(x: __m256) -> (__m256, __m256) {
     let root = _mm256_set1_epi32(ROOT.cast_signed());
     let offset = _mm256_sub_epi32(_mm256_castps_si256(x), root);
     let exponent = _mm256_cvtepi32_ps(_mm256_srai_epi32::<{ MANTISSA_BITS.cast_signed() }>(offset));
@@ -269,9 +269,9 @@ fn split_avx2(x: __m256) -> (__m256, __m256) {
     (exponent, _mm256_castsi256_ps(_mm256_add_epi32(m, root)))
 }
 
-/// As [`Vector::raised`].
+/// As [`Vector::ldexp`].
 #[target_feature(enable = "avx2")]
-fn raised_avx2(x: __m256, shifted: __m256) -> __m256 {
+fn ldexp_avx2(x: __m256, shifted: __m256) -> __m256 {
     let n = _mm256_slli_epi32::<{ MANTISSA_BITS.cast_signed() }>(_mm256_castps_si256(shifted));
     _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), n))
 }
@@ -287,7 +287,7 @@ fn low_bytes_avx2(x: __m256, mask: __m256) -> __m128i {
     _mm_unpacklo_epi32(low, high)
 }
 
-/// Transposes as [`super::Plain`] does, 16 voxels per vector.
+/// Transposes as [`super::ScalarVector`] does, 16 voxels per vector.
 #[target_feature(enable = "avx512f")]
 fn transpose_avx512(values: &[f32], lanes: &mut [[f32; LANES]]) {
     match lanes.len() {
@@ -337,7 +337,7 @@ fn exchange_avx512<const BIT: usize, const COUNT: usize>(vectors: &mut [__m512; 
     }
 }
 
-/// Transposes as [`super::Plain`] does, 8 voxels per vector.
+/// Transposes as [`super::ScalarVector`] does, 8 voxels per vector.
 #[target_feature(enable = "avx2")]
 fn transpose_avx2(values: &[f32], lanes: &mut [[f32; LANES]]) {
     let size = lanes.len();

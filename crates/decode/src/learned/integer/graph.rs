@@ -21,7 +21,7 @@ pub(super) fn integer(node: &Node, name: &str) -> Result<usize, String> {
 }
 
 /// Returns an attribute that must be the same in all directions.
-pub(super) fn equal(node: &Node, name: &str) -> Result<usize, String> {
+pub(super) fn uniform_attribute(node: &Node, name: &str) -> Result<usize, String> {
     let found = node.attributes.iter().find(|attribute| attribute.name == name);
     let list = found.map(|attribute| &attribute.integers[..]).unwrap_or_default();
     let first = list.first().and_then(|first| usize::try_from(*first).ok());
@@ -42,7 +42,7 @@ pub(super) fn dims(tensor: &Tensor) -> Result<Vec<usize>, String> {
 }
 
 /// Returns a scale, which is per tensor or per channel.
-pub(super) fn scale_of(list: &[f32], at: usize) -> Result<f64, String> {
+pub(super) fn channel_scale(list: &[f32], at: usize) -> Result<f64, String> {
     match list {
         [one] => Ok(f64::from(*one)),
         list => list.get(at).copied().map(f64::from).ok_or_else(|| "too few scales".to_owned()),

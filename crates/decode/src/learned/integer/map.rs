@@ -31,13 +31,14 @@ impl Map {
     /// Channels per group.
     pub(in crate::learned) const GROUP: usize = GROUP;
 
-    /// Creates a map of zeros, which are represented by `zero`; subtracts its bytes from `left`.
+    /// Creates a map of zeros, which are represented by `zero`; subtracts its bytes from
+    /// `bytes_left`.
     pub(super) fn new(
         groups: usize,
         [rows, columns]: [usize; 2],
         border: usize,
         zero: u8,
-        left: &mut usize,
+        bytes_left: &mut usize,
     ) -> Result<Self, String> {
         let too_large =
             || format!("its maps of {groups} groups of {rows} by {columns} pixels are too large");
@@ -48,13 +49,13 @@ impl Map {
         let bytes = pixels.and_then(|pixels| pixels.checked_mul(groups * GROUP));
         // The last vector of the last row may extend beyond its end.
         let bytes = bytes.and_then(|bytes| bytes.checked_add(LANES * GROUP));
-        let bytes = bytes.filter(|bytes| bytes <= left).ok_or_else(too_large)?;
-        *left -= bytes;
+        let bytes = bytes.filter(|bytes| bytes <= bytes_left).ok_or_else(too_large)?;
+        *bytes_left -= bytes;
         Ok(Self { rows, columns, border, stride, bytes: vec![zero; bytes] })
     }
 
     /// Returns whether both have the same layout.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn has_same_layout(&self, other: &Self) -> bool {
         let of = |map: &Self| (map.bytes.len(), map.rows, map.columns, map.border);
         of(self) == of(other)
     }

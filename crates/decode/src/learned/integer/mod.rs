@@ -16,7 +16,7 @@ use self::kernel::{BLOCK, Convolution, Kernel};
 use self::map::GROUP;
 pub(super) use self::map::Map;
 use self::network::{Network, Step, Tensor, Weights};
-use self::passes::{add, sort_images, sort_row, spread};
+use self::passes::{add, depth_to_space, split_image_phases, split_row_phases};
 use super::engine::Engine;
 use super::logits::Logits;
 use super::model::Model;
@@ -31,12 +31,12 @@ const IMAGES: usize = 0;
 
 /// Runs an int8 network.
 #[derive(Debug)]
-pub(crate) struct Integer {
+pub(crate) struct IntegerEngine {
     model: String,
     pitch: usize,
     kernel: &'static Kernel,
     tensors: Vec<Tensor>,
-    steps: Vec<Work>,
+    steps: Vec<PreparedStep>,
     /// Width of every map's border, in pixels.
     border: usize,
     /// Rows and columns of pixels that the maps are allocated for.
@@ -46,13 +46,13 @@ pub(crate) struct Integer {
 
 /// A step and its buffers.
 #[derive(Debug)]
-struct Work {
+struct PreparedStep {
     step: Step,
     packed: Packed,
     /// The map that it fills. Maps that no later step reads are reused.
     map: usize,
-    /// Its input with columns grouped by their remainder modulo the stride, if [`is_sorted`].
-    sorted: Map,
+    /// Its input with columns grouped by their remainder modulo the stride, if [`is_polyphase`].
+    polyphase: Map,
     taps: Vec<usize>,
 }
 
@@ -76,32 +76,35 @@ impl Packed {
     }
 }
 
-impl Integer {
+impl IntegerEngine {
     pub(crate) fn new(model: &Model) -> Result<Self, DecodeError> {
         Self::with_kernel(model, Kernel::current())
     }
 
     fn with_kernel(model: &Model, kernel: &'static Kernel) -> Result<Self, DecodeError> {
-        let refused = |reason| refused(&model.id().to_string(), reason);
-        let network = Network::read(model.onnx()).map_err(refused)?;
+        let engine_error = |reason| engine_error(&model.id().to_string(), reason);
+        let network = Network::read(model.onnx()).map_err(engine_error)?;
         let paddings = network.steps.iter().map(|step| match step {
             Step::Convolution { weights, .. } if weights.stride == 1 => weights.padding,
-            Step::Convolution { .. } | Step::Input | Step::Add { .. } | Step::Spread { .. } => 0,
+            Step::Convolution { .. }
+            | Step::Input
+            | Step::Add { .. }
+            | Step::DepthToSpace { .. } => 0,
         });
         let border = paddings.max().unwrap_or_default();
-        let work = |step: Step| {
+        let prepared = |step: Step| {
             let packed = match &step {
                 Step::Convolution { weights, .. } => Packed::new(weights.clone(), kernel),
-                Step::Input | Step::Add { .. } | Step::Spread { .. } => Packed::default(),
+                Step::Input | Step::Add { .. } | Step::DepthToSpace { .. } => Packed::default(),
             };
-            Work { step, packed, map: 0, sorted: Map::default(), taps: Vec::new() }
+            PreparedStep { step, packed, map: 0, polyphase: Map::default(), taps: Vec::new() }
         };
         Ok(Self {
             model: model.id().to_string(),
             pitch: model.card().pixels_per_pitch,
             kernel,
             tensors: network.tensors,
-            steps: network.steps.into_iter().map(work).collect(),
+            steps: network.steps.into_iter().map(prepared).collect(),
             border,
             size: None,
             maps: Vec::new(),
@@ -114,14 +117,14 @@ impl Integer {
         self.maps.clear();
         // Maps that no step after this one reads.
         let mut free = Vec::new();
-        let mut left = MAPS_BYTES_MAX;
+        let mut bytes_left = MAPS_BYTES_MAX;
         for at in 0..self.steps.len() {
             let tensor = self.tensors[at];
-            let (shape, groups) = self.shape(at, size, &mut left)?;
-            let new = Map::new(groups, shape, self.border, tensor.range.zero, &mut left)?;
+            let (shape, groups) = self.shape(at, size, &mut bytes_left)?;
+            let new = Map::new(groups, shape, self.border, tensor.range.zero, &mut bytes_left)?;
             let step = &self.steps[at].step;
             let later: Vec<usize> =
-                self.steps[at + 1..].iter().flat_map(|work| work.step.reads()).collect();
+                self.steps[at + 1..].iter().flat_map(|prepared| prepared.step.reads()).collect();
             let read = step.reads().into_iter().filter(|from| !later.contains(from));
             let read: Vec<usize> = read.map(|from| self.steps[from].map).collect();
             // A sum may be computed in place.
@@ -129,10 +132,10 @@ impl Integer {
             if is_sum {
                 free.extend(&read);
             }
-            let fits = |map: &usize| self.maps[*map].is_like(&new);
+            let fits = |map: &usize| self.maps[*map].has_same_layout(&new);
             let map = match free.iter().rposition(fits) {
                 Some(found) => {
-                    left += new.bytes.len();
+                    bytes_left += new.bytes.len();
                     free.swap_remove(found)
                 }
                 None => {
@@ -160,37 +163,37 @@ impl Integer {
         &mut self,
         at: usize,
         size: [usize; 2],
-        left: &mut usize,
+        bytes_left: &mut usize,
     ) -> Result<([usize; 2], usize), String> {
         let groups = self.tensors[at].channels.next_multiple_of(BLOCK) / GROUP;
         let (made, rest) = self.steps.split_at_mut(at);
-        let work = &mut rest[0];
+        let prepared = &mut rest[0];
         let map_of = |from: usize| &self.maps[made[from].map];
         let shape_of = |from: usize| [map_of(from).rows, map_of(from).columns];
-        let shape = match &work.step {
+        let shape = match &prepared.step {
             // The steps that read images quantize them.
             Step::Input => return Ok((size, 0)),
             Step::Add { from: [a, b] } => {
                 let (shape, other) = (shape_of(*a), shape_of(*b));
-                if !map_of(*a).is_like(map_of(*b)) {
+                if !map_of(*a).has_same_layout(map_of(*b)) {
                     return Err(format!("it adds {shape:?} pixels and {other:?}"));
                 }
                 shape
             }
-            Step::Spread { from, side } => shape_of(*from).map(|length| length * side),
+            Step::DepthToSpace { from, side } => shape_of(*from).map(|length| length * side),
             Step::Convolution { from, weights } => {
                 let padded = shape_of(*from).map(|length| length + 2 * weights.padding);
                 if padded.iter().any(|length| *length < weights.side) {
                     return Err(format!("images of {size:?} pixels are too small for it"));
                 }
-                if is_sorted(*from, weights) {
+                if is_polyphase(*from, weights) {
                     let groups = self.tensors[*from].channels.div_ceil(GROUP) * weights.stride;
                     let shape = [padded[0], padded[1].div_ceil(weights.stride)];
                     let zero = self.tensors[*from].range.zero;
-                    work.sorted = Map::new(groups, shape, 0, zero, left)?;
-                    work.taps = taps(&work.sorted, weights, 0);
+                    prepared.polyphase = Map::new(groups, shape, 0, zero, bytes_left)?;
+                    prepared.taps = taps(&prepared.polyphase, weights, 0);
                 } else {
-                    work.taps = taps(map_of(*from), weights, self.border - weights.padding);
+                    prepared.taps = taps(map_of(*from), weights, self.border - weights.padding);
                 }
                 padded.map(|length| (length - weights.side) / weights.stride + 1)
             }
@@ -214,60 +217,65 @@ impl Integer {
         }
         let last = self.steps.len() - 1;
         let Tensor { channels, range } = self.tensors[last];
-        Ok(Logits::of_map(&self.maps[self.steps[last].map], channels, range))
+        Ok(Logits::from_map(&self.maps[self.steps[last].map], channels, range))
     }
 
     /// Computes a step's map, which is taken out of the others.
     fn step(&mut self, at: usize, tile: &Tile<'_>, map: &mut Map) -> Result<(), String> {
-        let range = |of: usize| self.tensors[of].range;
+        let range = |index: usize| self.tensors[index].range;
         let to = range(at);
         let (made, rest) = self.steps.split_at_mut(at);
-        let work = &mut rest[0];
+        let prepared = &mut rest[0];
         let map_of = |from: usize| &self.maps[made[from].map];
-        if let Step::Add { from: [a, b] } = work.step {
-            let [(a, of_a), (b, of_b)] = [a, b].map(|from| (made[from].map, range(from)));
+        if let Step::Add { from: [a, b] } = prepared.step {
+            let [(a, range_a), (b, range_b)] = [a, b].map(|from| (made[from].map, range(from)));
             // A map that is already taken out is the one that the sum is written to.
-            if work.map == b {
-                add(map, of_b, &self.maps[a], of_a, to);
+            if prepared.map == b {
+                add(map, range_b, &self.maps[a], range_a, to);
             } else {
-                if work.map != a {
+                if prepared.map != a {
                     map.bytes.copy_from_slice(&self.maps[a].bytes);
                 }
-                add(map, of_a, &self.maps[b], of_b, to);
+                add(map, range_a, &self.maps[b], range_b, to);
             }
             return Ok(());
         }
         map.clear_border(to.zero);
-        match &work.step {
+        match &prepared.step {
             Step::Input => {}
-            Step::Spread { from, side } => {
-                spread(map_of(*from), *side, self.tensors[at].channels / GROUP, map);
+            Step::DepthToSpace { from, side } => {
+                depth_to_space(map_of(*from), *side, self.tensors[at].channels / GROUP, map);
             }
             Step::Convolution { from, weights } => {
-                let (mut source, sorted) = (map_of(*from), &mut work.sorted);
+                let (mut source, polyphase) = (map_of(*from), &mut prepared.polyphase);
                 if *from == IMAGES {
-                    sort_images(tile, range(IMAGES), weights, sorted)?;
+                    split_image_phases(tile, range(IMAGES), weights, polyphase)?;
                 } else if weights.stride > 1 {
                     for group in 0..self.tensors[*from].channels.div_ceil(GROUP) {
                         for row in 0..source.rows {
-                            sort_row(source.pixels(group, row), [group, row], weights, sorted);
+                            split_row_phases(
+                                source.pixels(group, row),
+                                [group, row],
+                                weights,
+                                polyphase,
+                            );
                         }
                     }
                 }
-                if is_sorted(*from, weights) {
-                    source = sorted;
+                if is_polyphase(*from, weights) {
+                    source = polyphase;
                 }
                 self.kernel.run(Convolution {
                     input: &source.bytes,
-                    input_row: source.stride * GROUP * weights.stride,
-                    taps: &work.taps,
-                    weights: &work.packed.weights,
-                    bias: &work.packed.bias,
-                    scale: &work.packed.scale,
+                    input_row_stride: source.stride * GROUP * weights.stride,
+                    taps: &prepared.taps,
+                    weights: &prepared.packed.weights,
+                    bias: &prepared.packed.bias,
+                    scale: &prepared.packed.scale,
                     zero: f32::from(to.zero),
-                    output_at: map.row(0, 0),
-                    output_row: map.stride * GROUP,
-                    output_plane: map.plane(),
+                    output_offset: map.row(0, 0),
+                    output_row_stride: map.stride * GROUP,
+                    output_group_stride: map.plane(),
                     rows: map.rows,
                     columns: map.columns,
                     output: &mut map.bytes,
@@ -279,7 +287,7 @@ impl Integer {
     }
 }
 
-impl Engine for Integer {
+impl Engine for IntegerEngine {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -295,11 +303,11 @@ impl Engine for Integer {
 
     fn run(&mut self, tile: &Tile<'_>) -> Result<Logits<'_>, DecodeError> {
         let model = self.model.clone();
-        self.infer(tile).map_err(|reason| refused(&model, reason))
+        self.infer(tile).map_err(|reason| engine_error(&model, reason))
     }
 }
 
-fn refused(model: &str, reason: String) -> DecodeError {
+fn engine_error(model: &str, reason: String) -> DecodeError {
     DecodeError::Engine { engine: NAME, model: model.to_owned(), reason }
 }
 
@@ -317,6 +325,6 @@ fn taps(map: &Map, weights: &Weights, start: usize) -> Vec<usize> {
 }
 
 /// Returns whether a convolution reads its input with columns grouped.
-fn is_sorted(from: usize, weights: &Weights) -> bool {
+fn is_polyphase(from: usize, weights: &Weights) -> bool {
     from == IMAGES || weights.stride > 1
 }

@@ -10,7 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use super::graph::{INT8, UINT8, dims, equal, floats, input, integer, integers, scale_of};
+use super::graph::{
+    INT8, UINT8, channel_scale, dims, floats, input, integer, integers, uniform_attribute,
+};
 use super::map::GROUP;
 use crate::Range;
 use crate::learned::onnx::{File, Graph, Node, Tensor as Numbers};
@@ -58,7 +60,7 @@ pub(super) enum Step {
     },
     /// Depth to space: input channels are ordered by position in a square of `side`, then by output
     /// channel.
-    Spread {
+    DepthToSpace {
         from: usize,
         side: usize,
     },
@@ -69,7 +71,7 @@ impl Step {
     pub(super) fn reads(&self) -> Vec<usize> {
         match self {
             Self::Input => Vec::new(),
-            Self::Convolution { from, .. } | Self::Spread { from, .. } => vec![*from],
+            Self::Convolution { from, .. } | Self::DepthToSpace { from, .. } => vec![*from],
             Self::Add { from } => from.to_vec(),
         }
     }
@@ -109,17 +111,17 @@ enum Value<'a> {
     /// An 8-bit tensor, quantized or dequantized.
     Tensor(usize),
     /// Computed, but not yet quantized.
-    Made {
-        step: Made<'a>,
+    Unquantized {
+        step: Unquantized<'a>,
         channels: usize,
     },
 }
 
 #[derive(Clone)]
-enum Made<'a> {
+enum Unquantized<'a> {
     Convolution { from: usize, node: &'a Node, weights: Constant<'a>, bias: Constant<'a> },
     Add { from: [usize; 2] },
-    Spread { from: usize, side: usize },
+    DepthToSpace { from: usize, side: usize },
 }
 
 struct Builder<'a> {
@@ -169,8 +171,8 @@ impl<'a> Builder<'a> {
                 let from = self.tensor(node, 0)?;
                 let (weights, bias) = (self.constant(node, 1)?, self.constant(node, 2)?);
                 let channels = dims(weights.values)?[0];
-                let step = Made::Convolution { from, node, weights, bias };
-                Ok(Value::Made { step, channels })
+                let step = Unquantized::Convolution { from, node, weights, bias };
+                Ok(Value::Unquantized { step, channels })
             }
             "Add" => {
                 let from = [self.tensor(node, 0)?, self.tensor(node, 1)?];
@@ -180,7 +182,7 @@ impl<'a> Builder<'a> {
                 if a != b || from[0] == from[1] || is_image {
                     return Err(format!("{a} channels and {b} of the steps {from:?}"));
                 }
-                Ok(Value::Made { step: Made::Add { from }, channels: a })
+                Ok(Value::Unquantized { step: Unquantized::Add { from }, channels: a })
             }
             "DepthToSpace" => {
                 let from = self.tensor(node, 0)?;
@@ -195,7 +197,7 @@ impl<'a> Builder<'a> {
                     return Err(format!("{channels} channels are not groups in squares of {side}"));
                 }
                 let channels = channels / (side * side);
-                Ok(Value::Made { step: Made::Spread { from, side }, channels })
+                Ok(Value::Unquantized { step: Unquantized::DepthToSpace { from, side }, channels })
             }
             _ => Err("no operator of a network in 8 bits".to_owned()),
         }
@@ -224,7 +226,7 @@ impl<'a> Builder<'a> {
         let name = input(node, 0)?;
         let (step, channels) = match self.values.get(name).cloned() {
             Some(Value::Images) if self.network.steps.is_empty() => (Step::Input, 0),
-            Some(Value::Made { step, channels }) => (self.finish(&step, range)?, channels),
+            Some(Value::Unquantized { step, channels }) => (self.finish(&step, range)?, channels),
             Some(Value::Images | Value::Constant(_) | Value::Tensor(_)) | None => {
                 return Err(format!("{name:?} is made 8 bits once more, or not computed"));
             }
@@ -241,14 +243,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Completes a step, once the range of its output is known.
-    fn finish(&mut self, made: &Made<'a>, range: Range) -> Result<Step, String> {
-        match *made {
-            Made::Add { from } => Ok(Step::Add { from }),
-            Made::Convolution { from, node, weights, bias } => {
+    fn finish(&mut self, unquantized: &Unquantized<'a>, range: Range) -> Result<Step, String> {
+        match *unquantized {
+            Unquantized::Add { from } => Ok(Step::Add { from }),
+            Unquantized::Convolution { from, node, weights, bias } => {
                 let weights = self.weights(from, node, weights, bias, range)?;
                 Ok(Step::Convolution { from, weights })
             }
-            Made::Spread { from, side } => {
+            Unquantized::DepthToSpace { from, side } => {
                 let tensor = self.network.tensors[from];
                 if tensor.range != range {
                     return Err("a range other than that of its input".to_owned());
@@ -258,11 +260,11 @@ impl<'a> Builder<'a> {
                 let last = self.network.steps.len() - 1;
                 match self.network.steps.last_mut() {
                     Some(Step::Convolution { weights, .. }) if from == last => {
-                        weights.sort_for_spread(side * side);
+                        weights.reorder_for_depth_to_space(side * side);
                     }
                     Some(_) | None => return Err("its input is not a convolution's".to_owned()),
                 }
-                Ok(Step::Spread { from, side })
+                Ok(Step::DepthToSpace { from, side })
             }
         }
     }
@@ -275,7 +277,7 @@ impl<'a> Builder<'a> {
         bias: Constant<'_>,
         to: Range,
     ) -> Result<Weights, String> {
-        let [outputs, inputs, side, stride, padding] = form(node, weights.values)?;
+        let [outputs, inputs, side, stride, padding] = convolution_params(node, weights.values)?;
         let tensor = &mut self.network.tensors[from];
         // The number of images is known only from their convolution.
         if matches!(self.network.steps[from], Step::Input) && tensor.channels == 0 {
@@ -313,8 +315,8 @@ impl<'a> Builder<'a> {
             let taps = groups.flat_map(|group| (0..area).map(move |at| (group, at)));
             found.channels.push(taps.map(|(group, at)| weight(group, at)).collect());
             // The unit of a sum: input scale times weight scale.
-            let unit = f64::from(range.scale) * scale_of(&scales, output)?;
-            let bias = f64::from(biases[output]) * scale_of(&bias_scales, output)? / unit;
+            let unit = f64::from(range.scale) * channel_scale(&scales, output)?;
+            let bias = f64::from(biases[output]) * channel_scale(&bias_scales, output)? / unit;
             // Stored inputs are offset by their zero point.
             let sum: i32 = own.iter().map(|weight| i32::from(*weight)).sum();
             let bias = bias.round_ties_even() - f64::from(sum * i32::from(range.zero));
@@ -339,7 +341,7 @@ impl<'a> Builder<'a> {
         let name = input(node, at)?;
         match self.values.get(name) {
             Some(Value::Tensor(tensor)) => Ok(*tensor),
-            Some(Value::Images | Value::Constant(_) | Value::Made { .. }) | None => {
+            Some(Value::Images | Value::Constant(_) | Value::Unquantized { .. }) | None => {
                 Err(format!("{name:?} is not in 8 bits"))
             }
         }
@@ -349,7 +351,7 @@ impl<'a> Builder<'a> {
         let name = input(node, at)?;
         match self.values.get(name) {
             Some(Value::Constant(constant)) => Ok(*constant),
-            Some(Value::Images | Value::Tensor(_) | Value::Made { .. }) | None => {
+            Some(Value::Images | Value::Tensor(_) | Value::Unquantized { .. }) | None => {
                 Err(format!("{name:?} is not a constant in integers"))
             }
         }
@@ -367,8 +369,8 @@ impl<'a> Builder<'a> {
         let (&[scale], &[value]) = (&floats(scale)?[..], &integers(zero)?[..]) else {
             return Err("a range for each channel".to_owned());
         };
-        let zero_is = zero.kind == UINT8;
-        let value = u8::try_from(value).ok().filter(|_| zero_is);
+        let is_uint8 = zero.kind == UINT8;
+        let value = u8::try_from(value).ok().filter(|_| is_uint8);
         let zero = value.ok_or("a range that is not of unsigned 8 bits")?;
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(format!("a scale of {scale}"));
@@ -380,7 +382,7 @@ impl<'a> Builder<'a> {
 impl Weights {
     /// Reorders output channels for depth to space from channel-major to position-major; a square
     /// has `places` positions.
-    fn sort_for_spread(&mut self, places: usize) {
+    fn reorder_for_depth_to_space(&mut self, places: usize) {
         fn sort<T: Clone>(list: &mut Vec<T>, places: usize) {
             *list = (0..places)
                 .flat_map(|place| list.iter().skip(place).step_by(places).cloned())
@@ -393,12 +395,12 @@ impl Weights {
 }
 
 /// Returns a convolution's output and input channels, side, stride and padding.
-fn form(node: &Node, weights: &Numbers) -> Result<[usize; 5], String> {
+fn convolution_params(node: &Node, weights: &Numbers) -> Result<[usize; 5], String> {
     let [outputs, inputs, side, other] = dims(weights)?[..] else {
         return Err("weights that are not of two dimensions".to_owned());
     };
-    let stride = equal(node, "strides")?;
-    let padding = equal(node, "pads")?;
+    let stride = uniform_attribute(node, "strides")?;
+    let padding = uniform_attribute(node, "pads")?;
     let is_sound = side == other
         && (1..=SIDE_MAX).contains(&side)
         && (1..=SIDE_MAX).contains(&stride)
@@ -410,7 +412,7 @@ fn form(node: &Node, weights: &Numbers) -> Result<[usize; 5], String> {
     if !channels.contains(&inputs) || !channels.contains(&outputs) {
         return Err(format!("{inputs} channels to {outputs}; 1 to {CHANNELS_MAX} are possible"));
     }
-    if equal(node, "dilations")? != 1 || integer(node, "group")? != 1 {
+    if uniform_attribute(node, "dilations")? != 1 || integer(node, "group")? != 1 {
         return Err("a convolution with gaps or in groups".to_owned());
     }
     Ok([outputs, inputs, side, stride, padding])

@@ -1,6 +1,6 @@
 //! Operations on feature maps besides convolutions.
 
-use fulgurite_glass::numeric::vectorized;
+use fulgurite_glass::numeric::dispatch_simd;
 
 use super::map::{GROUP, Map};
 use super::network::Weights;
@@ -9,14 +9,14 @@ use crate::learned::Tile;
 use crate::resample::nearest_byte;
 
 /// Quantizes images to interleaved bytes, with columns grouped for a convolution.
-pub(super) fn sort_images(
+pub(super) fn split_image_phases(
     tile: &Tile<'_>,
     range: Range,
     weights: &Weights,
     out: &mut Map,
 ) -> Result<(), String> {
     let [rows, columns] = tile.size();
-    let mut made: [Vec<f32>; GROUP] = std::array::from_fn(|_| vec![0.0; columns]);
+    let mut buffers: [Vec<f32>; GROUP] = std::array::from_fn(|_| vec![0.0; columns]);
     let mut line = vec![[range.zero; GROUP]; columns];
     for group in 0..tile.states().div_ceil(GROUP) {
         for row in 0..rows {
@@ -28,11 +28,11 @@ pub(super) fn sort_images(
                     &line
                 }
                 None => {
-                    to_bytes(tile, group, row, range, &mut made, &mut line)?;
+                    to_bytes(tile, group, row, range, &mut buffers, &mut line)?;
                     &line
                 }
             };
-            sort_row(pixels, [group, row], weights, out);
+            split_row_phases(pixels, [group, row], weights, out);
         }
     }
     Ok(())
@@ -44,18 +44,18 @@ fn to_bytes(
     group: usize,
     row: usize,
     range: Range,
-    made: &mut [Vec<f32>; GROUP],
+    buffers: &mut [Vec<f32>; GROUP],
     line: &mut [[u8; GROUP]],
 ) -> Result<(), String> {
     let (scale, zero) = (1.0 / range.scale, f32::from(range.zero));
     let mut state = group * GROUP;
-    let [a, b, c, d] = made.each_mut().map(|made| {
+    let [a, b, c, d] = buffers.each_mut().map(|buffers| {
         state += 1;
         // For missing images the weights are zero.
-        if state <= tile.states() { tile.row(state - 1, row, made) } else { &made[..] }
+        if state <= tile.states() { tile.row(state - 1, row, buffers) } else { &buffers[..] }
     });
     let mut is_finite = true;
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || {
             for ((((out, a), b), c), d) in line.iter_mut().zip(a).zip(b).zip(c).zip(d) {
@@ -68,22 +68,24 @@ fn to_bytes(
 }
 
 /// Adds a map to another, including borders.
-pub(super) fn add(out: &mut Map, of_out: Range, other: &Map, of_other: Range, to: Range) {
-    let [by_out, by_other] = [of_out, of_other].map(|range| range.scale / to.scale);
-    let zeros = by_out * f32::from(of_out.zero) + by_other * f32::from(of_other.zero);
+pub(super) fn add(out: &mut Map, out_range: Range, other: &Map, other_range: Range, to: Range) {
+    let [out_scale, other_scale] = [out_range, other_range].map(|range| range.scale / to.scale);
+    let zeros = out_scale * f32::from(out_range.zero) + other_scale * f32::from(other_range.zero);
     let zero = f32::from(to.zero) - zeros;
-    vectorized(
+    dispatch_simd(
         #[inline(always)]
         || {
             for (out, other) in out.bytes.iter_mut().zip(&other.bytes) {
-                *out = nearest_byte(by_out * f32::from(*out) + by_other * f32::from(*other) + zero);
+                *out = nearest_byte(
+                    out_scale * f32::from(*out) + other_scale * f32::from(*other) + zero,
+                );
             }
         },
     );
 }
 
 /// Depth to space, in squares of `side`, to `groups` groups.
-pub(super) fn spread(from: &Map, side: usize, groups: usize, out: &mut Map) {
+pub(super) fn depth_to_space(from: &Map, side: usize, groups: usize, out: &mut Map) {
     for group in 0..groups {
         for row in 0..from.rows {
             for place in 0..side * side {
@@ -97,7 +99,7 @@ pub(super) fn spread(from: &Map, side: usize, groups: usize, out: &mut Map) {
 }
 
 /// Groups columns by their remainder modulo the stride, with padding before them.
-pub(super) fn sort_row(
+pub(super) fn split_row_phases(
     pixels: &[[u8; GROUP]],
     [group, row]: [usize; 2],
     weights: &Weights,
@@ -112,20 +114,20 @@ pub(super) fn sort_row(
         let to = out.bytes[at..].as_chunks_mut::<GROUP>().0;
         let pixels = pixels.get(first..).unwrap_or_default();
         match stride {
-            2 => every::<2>(pixels, to),
-            3 => every::<3>(pixels, to),
+            2 => copy_strided::<2>(pixels, to),
+            3 => copy_strided::<3>(pixels, to),
             _ => pixels.iter().step_by(stride).zip(to).for_each(|(from, to)| *to = *from),
         }
     }
 }
 
 /// Takes every `STEP`-th pixel.
-fn every<const STEP: usize>(from: &[[u8; GROUP]], to: &mut [[u8; GROUP]]) {
+fn copy_strided<const STEP: usize>(from: &[[u8; GROUP]], to: &mut [[u8; GROUP]]) {
     let (chunks, rest) = from.as_chunks::<STEP>();
-    let (most, last) = to.split_at_mut(chunks.len());
-    vectorized(
+    let (whole, last) = to.split_at_mut(chunks.len());
+    dispatch_simd(
         #[inline(always)]
-        || most.iter_mut().zip(chunks).for_each(|(to, chunk)| *to = chunk[0]),
+        || whole.iter_mut().zip(chunks).for_each(|(to, chunk)| *to = chunk[0]),
     );
     last.iter_mut().zip(rest.first()).for_each(|(to, from)| *to = *from);
 }

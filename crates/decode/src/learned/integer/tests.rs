@@ -6,7 +6,7 @@ use std::path::Path;
 use fulgurite_codes::Isa;
 use fulgurite_glass::numeric::Plane;
 
-use super::Integer;
+use super::IntegerEngine;
 use super::kernel::Kernel;
 use super::map::Map;
 use super::network::Network;
@@ -31,7 +31,7 @@ fn images([rows, columns]: [usize; 2]) -> Vec<Plane> {
 }
 
 /// Runs the engine on one tile of these images.
-fn run(engine: &mut Integer, images: &[Plane]) -> Result<Vec<f32>, String> {
+fn run(engine: &mut IntegerEngine, images: &[Plane]) -> Result<Vec<f32>, String> {
     let size = [images[0].rows, images[0].columns];
     let found = engine.run(&Tile::new(images, [0, 0], size)).map(Logits::into_planes);
     found.map_err(|error| error.to_string())
@@ -44,7 +44,7 @@ fn levels_make_the_same_logits() {
     for size in [[4, 4], [12, 40], [32, 32]] {
         let images = images(size);
         let run = |isa| {
-            let mut engine = Integer::with_kernel(&model, Kernel::of(isa)).unwrap();
+            let mut engine = IntegerEngine::with_kernel(&model, Kernel::of(isa)).unwrap();
             run(&mut engine, &images).unwrap()
         };
         let expected = run(Isa::Scalar);
@@ -61,8 +61,8 @@ fn levels_make_the_same_logits() {
 fn tiles_are_forgotten() {
     let model = model();
     let (one, other) = ([12, 40], [32, 32]);
-    let fresh = |size| run(&mut Integer::new(&model).unwrap(), &images(size)).unwrap();
-    let mut used = Integer::new(&model).unwrap();
+    let fresh = |size| run(&mut IntegerEngine::new(&model).unwrap(), &images(size)).unwrap();
+    let mut used = IntegerEngine::new(&model).unwrap();
     for size in [one, other, one, one] {
         let mut bright = images(size);
         bright.iter_mut().for_each(|plane| plane.values.fill(9.0));
@@ -84,7 +84,7 @@ fn tiles_end_in_darkness() {
         }
         *plane = larger;
     }
-    let mut engine = Integer::new(&model).unwrap();
+    let mut engine = IntegerEngine::new(&model).unwrap();
     let beyond = engine.run(&Tile::new(&planes, [0, 0], [48, 60])).unwrap().into_planes();
     assert!(beyond == run(&mut engine, &padded).unwrap());
     let part = engine.run(&Tile::new(&planes, [24, 12], [24, 36])).unwrap().into_planes();
@@ -103,7 +103,7 @@ fn tiles_end_in_darkness() {
 
 #[test]
 fn tiles_that_are_none_are_refused() {
-    let mut engine = Integer::new(&model()).unwrap();
+    let mut engine = IntegerEngine::new(&model()).unwrap();
     let found = run(&mut engine, &images([4, 4])[..3]).unwrap_err();
     assert!(found.contains("it reads 4 images, not 3"), "{found}");
     // Images of partial blocks come out shorter than they went in.
@@ -214,7 +214,7 @@ fn graphs_that_ask_for_too_much_are_refused() {
 fn real_numbers_are_refused() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
     let model = Model::open(&models.join("nominal-md.onnx")).unwrap();
-    let found = Integer::new(&model).unwrap_err().to_string();
+    let found = IntegerEngine::new(&model).unwrap_err().to_string();
     assert!(found.starts_with("integer cannot run the model nominal-md 2"), "{found}");
     assert!(found.contains("is not in 8 bits") && found.ends_with("the other engine"), "{found}");
 }

@@ -38,8 +38,8 @@ pub(crate) struct Graph {
     /// Tensors that are in the file.
     pub(crate) weights: Vec<Tensor>,
     /// Inputs of a run; older writers list weights as well.
-    pub(crate) inputs: Vec<Port>,
-    pub(crate) outputs: Vec<Port>,
+    pub(crate) inputs: Vec<ValueInfo>,
+    pub(crate) outputs: Vec<ValueInfo>,
 }
 
 /// NodeProto.
@@ -77,7 +77,7 @@ pub(crate) struct Tensor {
 
 /// ValueInfoProto: an input or output of a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Port {
+pub(crate) struct ValueInfo {
     pub(crate) name: String,
     /// Dimensions of its tensor; `None` where the file has only a name for one.
     pub(crate) lengths: Vec<Option<i64>>,
@@ -95,9 +95,9 @@ impl File {
             let found = bytes.len();
             return Err(format!("{found} bytes; {FILE_BYTES_MAX} are possible"));
         }
-        let budget = Budget::of_a_file();
+        let budget = Budget::for_file();
         let mut file = Self::default();
-        for field in Fields::of_a_file(bytes, &budget) {
+        for field in Fields::for_file(bytes, &budget) {
             let field = field?;
             match field.number {
                 7 => once(&mut file.graph, "graph", graph(field.message(&budget)?, &budget)?)?,
@@ -131,8 +131,8 @@ fn graph<'a>(fields: Fields<'a>, budget: &'a Budget) -> Result<Graph> {
         match field.number {
             1 => graph.nodes.push(node(message()?, budget)?),
             5 => graph.weights.push(tensor(message()?)?),
-            11 => graph.inputs.push(port(message()?, budget)?),
-            12 => graph.outputs.push(port(message()?, budget)?),
+            11 => graph.inputs.push(value_info(message()?, budget)?),
+            12 => graph.outputs.push(value_info(message()?, budget)?),
             _ => {}
         }
     }
@@ -188,13 +188,13 @@ fn tensor(fields: Fields<'_>) -> Result<Tensor> {
     Ok(tensor)
 }
 
-fn port<'a>(fields: Fields<'a>, budget: &'a Budget) -> Result<Port> {
-    let mut port = Port::default();
+fn value_info<'a>(fields: Fields<'a>, budget: &'a Budget) -> Result<ValueInfo> {
+    let mut value_info = ValueInfo::default();
     let mut kind = None;
     for field in fields {
         let field = field?;
         match field.number {
-            1 => port.name = field.text()?,
+            1 => value_info.name = field.text()?,
             2 => once(&mut kind, "type", field)?,
             _ => {}
         }
@@ -206,26 +206,26 @@ fn port<'a>(fields: Fields<'a>, budget: &'a Budget) -> Result<Port> {
         for field in shape.message(budget)? {
             let field = field?;
             if field.number == 1 {
-                port.lengths.push(length(field.message(budget)?)?);
+                value_info.lengths.push(length(field.message(budget)?)?);
             }
         }
     }
-    Ok(port)
+    Ok(value_info)
 }
 
 /// Returns the field `number` of a submessage, which may be there once.
 fn inner<'a>(
-    of: Option<Field<'a>>,
+    parent: Option<Field<'a>>,
     number: u32,
-    what: &str,
+    label: &str,
     budget: &'a Budget,
 ) -> Result<Option<Field<'a>>> {
     let mut found = None;
-    if let Some(of) = of {
-        for field in of.message(budget)? {
+    if let Some(parent) = parent {
+        for field in parent.message(budget)? {
             let field = field?;
             if field.number == number {
-                once(&mut found, what, field)?;
+                once(&mut found, label, field)?;
             }
         }
     }
@@ -247,9 +247,9 @@ fn length(fields: Fields<'_>) -> Result<Option<i64>> {
 }
 
 /// Sets a value that must not be set yet.
-fn once<T>(place: &mut Option<T>, what: &str, value: T) -> Result<()> {
+fn once<T>(place: &mut Option<T>, label: &str, value: T) -> Result<()> {
     match place.replace(value) {
         None => Ok(()),
-        Some(_) => Err(format!("it has two of what may be once, a {what}")),
+        Some(_) => Err(format!("it has two of what may be once, a {label}")),
     }
 }

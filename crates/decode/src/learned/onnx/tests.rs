@@ -4,22 +4,23 @@ use std::fmt::Write as _;
 
 use fulgurite_units::{RandomStream, Seed};
 
-use super::{Attribute, File, Graph, Node, Port, Tensor};
+use super::{Attribute, File, Graph, Node, Tensor, ValueInfo};
 use crate::limits::{FILE_BYTES_MAX, ONNX_FIELDS_MAX};
 
 const TINY: &[u8] = include_bytes!("../../../tests/models/tiny.onnx");
 const SMALL: &[u8] = include_bytes!("../../../../../models/nominal-md-int8.onnx");
 const LARGE: &[u8] = include_bytes!("../../../../../models/nominal-md.onnx");
 
-/// Writes a message, field by field. With `strewn`, adds fields that the parser has to skip.
+/// Writes a message, field by field. With `unknown_fields`, adds fields that the parser has to
+/// skip.
 struct Writer {
     bytes: Vec<u8>,
-    strewn: Option<RandomStream>,
+    unknown_fields: Option<RandomStream>,
 }
 
 impl Writer {
-    const fn new(strewn: Option<RandomStream>) -> Self {
-        Self { bytes: Vec::new(), strewn }
+    const fn new(unknown_fields: Option<RandomStream>) -> Self {
+        Self { bytes: Vec::new(), unknown_fields }
     }
 
     fn varint(&mut self, mut value: u64) {
@@ -31,14 +32,14 @@ impl Writer {
     }
 
     /// Adds fields with numbers that onnx.proto uses for something else, or not at all.
-    fn strew(&mut self) {
-        let Some(random) = &mut self.strewn else { return };
+    fn add_unknown_fields(&mut self) {
+        let Some(random) = &mut self.unknown_fields else { return };
         let (what, value) = (random.below(8), random.next_u64());
         match what {
             0 => self.key(1000, 0).varint(value),
             1 => self.key(1001, 1).bytes.extend(value.to_le_bytes()),
             2 => self.key(1002, 5).bytes.extend([7; 4]),
-            3 => self.field_of_bytes(1003, &[0xff; 300]),
+            3 => self.bytes_field(1003, &[0xff; 300]),
             _ => {}
         }
     }
@@ -48,26 +49,26 @@ impl Writer {
         self
     }
 
-    fn field_of_bytes(&mut self, number: u64, bytes: &[u8]) {
+    fn bytes_field(&mut self, number: u64, bytes: &[u8]) {
         self.key(number, 2).varint(bytes.len() as u64);
         self.bytes.extend(bytes);
     }
 
     fn bytes(&mut self, number: u64, bytes: &[u8]) -> &mut Self {
-        self.strew();
-        self.field_of_bytes(number, bytes);
+        self.add_unknown_fields();
+        self.bytes_field(number, bytes);
         self
     }
 
     fn integer(&mut self, number: u64, value: i64) -> &mut Self {
-        self.strew();
+        self.add_unknown_fields();
         self.key(number, 0).varint(value.cast_unsigned());
         self
     }
 
     /// Writes a list, packed or not, at random.
     fn integers(&mut self, number: u64, values: &[i64]) -> &mut Self {
-        let is_packed = self.strewn.as_mut().is_some_and(|random| random.below(2) == 0);
+        let is_packed = self.unknown_fields.as_mut().is_some_and(|random| random.below(2) == 0);
         if is_packed {
             let mut packed = Self::new(None);
             values.iter().for_each(|value| packed.varint(value.cast_unsigned()));
@@ -80,16 +81,16 @@ impl Writer {
     }
 
     fn message(&mut self, number: u64, write: impl FnOnce(&mut Self)) -> &mut Self {
-        let strewn = self.strewn.as_mut();
-        let strewn = strewn.map(|random| Seed::new(random.next_u64()).stream());
-        let mut inner = Self::new(strewn);
+        let unknown_fields = self.unknown_fields.as_mut();
+        let unknown_fields = unknown_fields.map(|random| Seed::new(random.next_u64()).stream());
+        let mut inner = Self::new(unknown_fields);
         write(&mut inner);
         self.bytes(number, &inner.bytes)
     }
 }
 
-fn write(file: &File, strewn: Option<RandomStream>) -> Vec<u8> {
-    let mut writer = Writer::new(strewn);
+fn write(file: &File, unknown_fields: Option<RandomStream>) -> Vec<u8> {
+    let mut writer = Writer::new(unknown_fields);
     for (key, value) in &file.metadata {
         writer.message(14, |entry| {
             entry.bytes(1, key.as_bytes()).bytes(2, value.as_bytes());
@@ -104,13 +105,13 @@ fn write(file: &File, strewn: Option<RandomStream>) -> Vec<u8> {
                 writer.message(5, |to| write_tensor(tensor, to));
             }
             for (number, ports) in [(11, &graph.inputs), (12, &graph.outputs)] {
-                for port in ports {
-                    writer.message(number, |to| write_port(port, to));
+                for value_info in ports {
+                    writer.message(number, |to| write_value_info(value_info, to));
                 }
             }
         });
     }
-    writer.strew();
+    writer.add_unknown_fields();
     writer.bytes
 }
 
@@ -140,11 +141,11 @@ fn write_tensor(tensor: &Tensor, to: &mut Writer) {
     to.integers(5, &integers).bytes(8, tensor.name.as_bytes()).bytes(9, &tensor.raw);
 }
 
-fn write_port(port: &Port, to: &mut Writer) {
-    to.bytes(1, port.name.as_bytes()).message(2, |kind| {
+fn write_value_info(value_info: &ValueInfo, to: &mut Writer) {
+    to.bytes(1, value_info.name.as_bytes()).message(2, |kind| {
         kind.message(1, |tensor| {
             tensor.integer(1, 1).message(2, |shape| {
-                for length in &port.lengths {
+                for length in &value_info.lengths {
                     shape.message(1, |to| {
                         match length {
                             Some(length) => to.integer(1, *length),
@@ -212,9 +213,9 @@ impl Any {
         }
     }
 
-    fn port(&mut self) -> Port {
+    fn value_info(&mut self) -> ValueInfo {
         let length = |any: &mut Self| (any.0.below(3) > 0).then(|| any.integer());
-        Port { name: self.text(), lengths: self.list(5, length) }
+        ValueInfo { name: self.text(), lengths: self.list(5, length) }
     }
 
     fn file(&mut self) -> File {
@@ -222,8 +223,8 @@ impl Any {
         let graph = (self.0.below(8) > 0).then(|| Graph {
             nodes: self.list(4, Self::node),
             weights: self.list(4, Self::tensor),
-            inputs: self.list(3, Self::port),
-            outputs: self.list(3, Self::port),
+            inputs: self.list(3, Self::value_info),
+            outputs: self.list(3, Self::value_info),
         });
         File { metadata, graph }
     }
@@ -236,8 +237,8 @@ fn files_are_read_as_they_were_written() {
     for number in 0..400 {
         let file = any.file();
         assert_eq!(File::read(&write(&file, None)).unwrap(), file, "{number}");
-        let strewn = Some(Seed::new(number).stream());
-        assert_eq!(File::read(&write(&file, strewn)).unwrap(), file, "{number}");
+        let unknown_fields = Some(Seed::new(number).stream());
+        assert_eq!(File::read(&write(&file, unknown_fields)).unwrap(), file, "{number}");
     }
 }
 
@@ -259,10 +260,10 @@ fn text(file: &File) -> String {
         }
     }
     graph.weights.iter().for_each(|tensor| text_of_tensor(tensor, &mut text));
-    for port in graph.inputs.iter().chain(&graph.outputs) {
+    for value_info in graph.inputs.iter().chain(&graph.outputs) {
         let length = |length: &Option<i64>| length.map_or("?".to_owned(), |one| one.to_string());
-        let lengths: Vec<String> = port.lengths.iter().map(length).collect();
-        writeln!(text, "port {} {}", port.name, lengths.join(" ")).unwrap();
+        let lengths: Vec<String> = value_info.lengths.iter().map(length).collect();
+        writeln!(text, "port {} {}", value_info.name, lengths.join(" ")).unwrap();
     }
     text
 }
@@ -359,8 +360,8 @@ fn bytes_that_are_no_fields_are_refused_by_name() {
     weights(&[0x0a, 2, 1, 0x80], "byte 6: it ends within a varint");
     weights(&[0x0d, 0, 0, 0, 0], "byte 5: the field 1 is not a number");
     // An input with two types.
-    let port = [0x3a, 6, 0x5a, 4, 0x12, 0, 0x12, 0];
-    refused(&port, "it has two of what may be once, a type");
+    let value_info = [0x3a, 6, 0x5a, 4, 0x12, 0, 0x12, 0];
+    refused(&value_info, "it has two of what may be once, a type");
 }
 
 /// The cost of a file is checked before it is incurred.
@@ -370,7 +371,7 @@ fn files_beyond_the_limits_are_refused() {
     let count = ONNX_FIELDS_MAX - 1;
     let graph = |count: usize| {
         let mut writer = Writer::new(None);
-        writer.field_of_bytes(7, &[0x0a, 0].repeat(count));
+        writer.bytes_field(7, &[0x0a, 0].repeat(count));
         writer.bytes
     };
     let file = File::read(&graph(count)).unwrap();

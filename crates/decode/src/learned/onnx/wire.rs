@@ -26,7 +26,7 @@ const NUMBER_MAX: u64 = (1 << 29) - 1;
 pub(super) struct Budget(Cell<usize>);
 
 impl Budget {
-    pub(super) const fn of_a_file() -> Self {
+    pub(super) const fn for_file() -> Self {
         Self(Cell::new(ONNX_FIELDS_MAX))
     }
 }
@@ -35,9 +35,9 @@ impl Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value<'a> {
     Varint(u64),
-    Eight([u8; 8]),
+    Fixed64([u8; 8]),
     Bytes(&'a [u8]),
-    Four([u8; 4]),
+    Fixed32([u8; 4]),
 }
 
 /// A field of a message.
@@ -61,7 +61,7 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Returns the fields of a whole file.
-    pub(super) const fn of_a_file(file: &'a [u8], budget: &'a Budget) -> Self {
+    pub(super) const fn for_file(file: &'a [u8], budget: &'a Budget) -> Self {
         Self { rest: file, at: 0, budget }
     }
 
@@ -77,19 +77,19 @@ impl<'a> Fields<'a> {
         }
         let value = match key & 7 {
             0 => Value::Varint(self.varint()?),
-            1 => Value::Eight(self.array()?),
+            1 => Value::Fixed64(self.array()?),
             2 => {
                 let length = self.varint()?;
                 Value::Bytes(self.bytes(length)?)
             }
-            5 => Value::Four(self.array()?),
+            5 => Value::Fixed32(self.array()?),
             kind => return Err(format!("byte {at}: a field of the kind {kind}")),
         };
         let length = match value {
             Value::Varint(_) => 0,
-            Value::Eight(_) => 8,
+            Value::Fixed64(_) => 8,
             Value::Bytes(bytes) => bytes.len(),
-            Value::Four(_) => 4,
+            Value::Fixed32(_) => 4,
         };
         let number = u32::try_from(number).map_err(|error| error.to_string())?;
         Ok(Field { number, value, at: self.at - length })
@@ -150,12 +150,14 @@ impl<'a> Field<'a> {
     pub(super) fn bytes(&self) -> Result<&'a [u8], String> {
         match self.value {
             Value::Bytes(bytes) => Ok(bytes),
-            Value::Varint(_) | Value::Eight(_) | Value::Four(_) => Err(self.is_not("bytes")),
+            Value::Varint(_) | Value::Fixed64(_) | Value::Fixed32(_) => {
+                Err(self.type_error("bytes"))
+            }
         }
     }
 
     pub(super) fn text(&self) -> Result<String, String> {
-        let text = str::from_utf8(self.bytes()?).map_err(|_| self.is_not("text in UTF-8"))?;
+        let text = str::from_utf8(self.bytes()?).map_err(|_| self.type_error("text in UTF-8"))?;
         Ok(text.to_owned())
     }
 
@@ -163,12 +165,14 @@ impl<'a> Field<'a> {
     pub(super) fn int64(&self) -> Result<i64, String> {
         match self.value {
             Value::Varint(value) => Ok(value.cast_signed()),
-            Value::Bytes(_) | Value::Eight(_) | Value::Four(_) => Err(self.is_not("a number")),
+            Value::Bytes(_) | Value::Fixed64(_) | Value::Fixed32(_) => {
+                Err(self.type_error("a number"))
+            }
         }
     }
 
     pub(super) fn int32(&self) -> Result<i32, String> {
-        i32::try_from(self.int64()?).map_err(|_| self.is_not("a number of 32 bits"))
+        i32::try_from(self.int64()?).map_err(|_| self.type_error("a number of 32 bits"))
     }
 
     /// Appends an element of a list, or many packed ones.
@@ -179,22 +183,22 @@ impl<'a> Field<'a> {
     /// Like `int64s`, for 32-bit integers.
     pub(super) fn int32s(&self, list: &mut Vec<i32>) -> Result<(), String> {
         self.numbers(list, |value| {
-            i32::try_from(value).map_err(|_| self.is_not("numbers of 32 bits"))
+            i32::try_from(value).map_err(|_| self.type_error("numbers of 32 bits"))
         })
     }
 
     /// Like `int64s`, for floats.
     pub(super) fn floats(&self, list: &mut Vec<f32>) -> Result<(), String> {
         match self.value {
-            Value::Four(bytes) => list.push(f32::from_le_bytes(bytes)),
+            Value::Fixed32(bytes) => list.push(f32::from_le_bytes(bytes)),
             Value::Bytes(bytes) => {
                 let (whole, rest) = bytes.as_chunks::<4>();
                 if !rest.is_empty() {
-                    return Err(self.is_not("numbers of four bytes"));
+                    return Err(self.type_error("numbers of four bytes"));
                 }
                 list.extend(whole.iter().map(|bytes| f32::from_le_bytes(*bytes)));
             }
-            Value::Varint(_) | Value::Eight(_) => return Err(self.is_not("real numbers")),
+            Value::Varint(_) | Value::Fixed64(_) => return Err(self.type_error("real numbers")),
         }
         Ok(())
     }
@@ -218,8 +222,8 @@ impl<'a> Field<'a> {
     }
 
     /// Returns an error with the offset.
-    fn is_not(&self, what: &str) -> String {
-        format!("byte {}: the field {} is not {what}", self.at, self.number)
+    fn type_error(&self, expected: &str) -> String {
+        format!("byte {}: the field {} is not {expected}", self.at, self.number)
     }
 }
 

@@ -50,7 +50,7 @@ unsafe fn run(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
             }
         }
         for (sums, both) in sums.iter_mut().zip(both) {
-            *sums = both.map(|lanes| sum_of(lanes));
+            *sums = both.map(|lanes| horizontal_sum(lanes));
         }
     }
 }
@@ -58,7 +58,7 @@ unsafe fn run(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
 /// The sum of the lanes of a vector.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sum_of(lanes: __m256i) -> i32 {
+fn horizontal_sum(lanes: __m256i) -> i32 {
     let four = _mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256::<1>(lanes));
     let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
     _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))

@@ -44,14 +44,14 @@ unsafe fn run(windows: Windows<'_>, taps: &Window, sums: &mut [[i32; 2]]) {
         }
         let mask = u16::MAX >> (2 * (BLOCK - sums.len()));
         // SAFETY: the mask has as many lanes as there are sums.
-        unsafe { _mm512_mask_storeu_epi32(sums.as_mut_ptr().cast(), mask, sums_of(both)) };
+        unsafe { _mm512_mask_storeu_epi32(sums.as_mut_ptr().cast(), mask, horizontal_sums(both)) };
     }
 }
 
 /// The sum of the lanes of each vector.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn sums_of(vectors: [__m512i; 16]) -> __m512i {
+fn horizontal_sums(vectors: [__m512i; 16]) -> __m512i {
     let pair = |a, b| _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     let four = |a, b| _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
     let quarters = |a, b| {

@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-use super::{Early, NonceFile};
-use crate::limits::{ADMIN_NONCES_MAX, ADMIN_WINDOW_MS};
+use super::{EarlyNonce, NonceFile};
+use crate::limits::{ADMIN_CLOCK_SKEW_MS, ADMIN_NONCES_MAX};
 
 const NOW: u64 = 1_790_000_000_000;
 
-fn early(number: u128) -> Early {
+fn early(number: u128) -> EarlyNonce {
     (NOW + 1000, number.to_le_bytes())
 }
 
@@ -19,7 +19,7 @@ fn what_was_kept_is_there_again() {
     assert_eq!(found, []);
     assert!(!path.exists(), "nothing is written before there is something to keep");
     for number in 0..3 {
-        file.keep(early(number), NOW).unwrap();
+        file.persist(early(number), NOW).unwrap();
     }
     drop(file);
     // A torn line does not damage its neighbors.
@@ -27,10 +27,10 @@ fn what_was_kept_is_there_again() {
     torn.write_all(b"\n1790000001000 abab").unwrap();
     let (mut file, found) = NonceFile::open(&path, NOW).unwrap();
     assert_eq!(found, [early(0), early(1), early(2)]);
-    file.keep(early(3), NOW).unwrap();
-    let (_, found) = NonceFile::open(&path, NOW + 1000 + ADMIN_WINDOW_MS).unwrap();
+    file.persist(early(3), NOW).unwrap();
+    let (_, found) = NonceFile::open(&path, NOW + 1000 + ADMIN_CLOCK_SKEW_MS).unwrap();
     assert_eq!(found.len(), 4);
-    let (_, found) = NonceFile::open(&path, NOW + 1001 + ADMIN_WINDOW_MS).unwrap();
+    let (_, found) = NonceFile::open(&path, NOW + 1001 + ADMIN_CLOCK_SKEW_MS).unwrap();
     assert_eq!(found, [], "their time is over");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }
@@ -39,11 +39,11 @@ fn what_was_kept_is_there_again() {
 fn the_file_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("operator.nonces");
-    let all: Vec<Early> = (0..ADMIN_NONCES_MAX as u128).map(early).collect();
+    let all: Vec<EarlyNonce> = (0..ADMIN_NONCES_MAX as u128).map(early).collect();
     let (mut file, _) = NonceFile::open(&path, NOW).unwrap();
     file.write(&all).unwrap();
-    let later = NOW + 1001 + ADMIN_WINDOW_MS;
-    file.keep((later + 5, [7; 16]), later).unwrap();
+    let later = NOW + 1001 + ADMIN_CLOCK_SKEW_MS;
+    file.persist((later + 5, [7; 16]), later).unwrap();
     let (_, found) = NonceFile::open(&path, later).unwrap();
     assert_eq!(found, [(later + 5, [7; 16])]);
     assert!(std::fs::metadata(&path).unwrap().len() < 100);

@@ -2,7 +2,7 @@
 
 use super::{CallFault, CallGate, Claim, OperatorCall};
 use crate::Credentials;
-use crate::limits::{ADMIN_NONCES_MAX, ADMIN_WINDOW_MS};
+use crate::limits::{ADMIN_CLOCK_SKEW_MS, ADMIN_NONCES_MAX};
 
 const NOW: u64 = 1_790_000_000_000;
 const STATUS: OperatorCall<'_> =
@@ -37,7 +37,7 @@ fn a_call_counts_once() {
     let other = STATUS.authorization(&keys(), NOW, &[2; 16]);
     assert_eq!(admit(&gate, &STATUS, &other), Ok(()));
     // By the time the nonce is forgotten, the call has long expired.
-    let late = NOW + ADMIN_WINDOW_MS + 1;
+    let late = NOW + ADMIN_CLOCK_SKEW_MS + 1;
     assert_eq!(gate.admit(&keys(), &signed, &STATUS, late), Err(CallFault::Time));
 }
 
@@ -78,9 +78,9 @@ fn times_have_a_window() {
         nonce += 1;
         admit(&gate, &STATUS, &STATUS.authorization(&keys(), time, &[nonce; 16]))
     };
-    assert_eq!(at(NOW + ADMIN_WINDOW_MS), Ok(()));
-    assert_eq!(at(NOW + ADMIN_WINDOW_MS + 1), Err(CallFault::Time));
-    assert_eq!(at(NOW - ADMIN_WINDOW_MS - 1), Err(CallFault::Time));
+    assert_eq!(at(NOW + ADMIN_CLOCK_SKEW_MS), Ok(()));
+    assert_eq!(at(NOW + ADMIN_CLOCK_SKEW_MS + 1), Err(CallFault::Time));
+    assert_eq!(at(NOW - ADMIN_CLOCK_SKEW_MS - 1), Err(CallFault::Time));
     assert_eq!(at(NOW - 1000), Ok(()));
     assert_eq!(at(NOW - 1001), Err(CallFault::BeforeStart), "a start forgets the nonces");
 }
@@ -96,7 +96,7 @@ fn a_start_forgets_no_call_that_was_signed_ahead_of_it() {
     let in_time = STATUS.authorization(&keys(), NOW, &[2; 16]);
     assert_eq!(before.admit(&keys(), &in_time, &STATUS, NOW), Ok(None), "it costs no write");
     let gate = CallGate::new(NOW + 1000, &[early.unwrap()]);
-    for now in [NOW + 1000, NOW + 200_000, NOW + 200_000 + ADMIN_WINDOW_MS] {
+    for now in [NOW + 1000, NOW + 200_000, NOW + 200_000 + ADMIN_CLOCK_SKEW_MS] {
         let again = gate.admit(&keys(), &ahead, &STATUS, now);
         assert_eq!(again, Err(CallFault::Replayed), "{now}");
     }
@@ -116,8 +116,8 @@ fn nonces_are_bounded_and_never_forgotten_early() {
         assert_eq!(call(n, NOW), Ok(()));
     }
     assert_eq!(call(ADMIN_NONCES_MAX, NOW), Err(CallFault::TooMany));
-    assert_eq!(call(0, NOW + ADMIN_WINDOW_MS), Err(CallFault::Replayed));
-    assert_eq!(call(0, NOW + ADMIN_WINDOW_MS + 1), Ok(()), "that time is over");
+    assert_eq!(call(0, NOW + ADMIN_CLOCK_SKEW_MS), Err(CallFault::Replayed));
+    assert_eq!(call(0, NOW + ADMIN_CLOCK_SKEW_MS + 1), Ok(()), "that time is over");
 }
 
 #[test]

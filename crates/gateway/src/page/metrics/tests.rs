@@ -88,7 +88,8 @@ fn each_metric_says_what_it_is_once() {
     let page = Metrics::default().page(1, &SERVER, Some(&status()));
     let described: Vec<&str> =
         page.lines().filter_map(|line| line.strip_prefix("# HELP ")).collect();
-    let mut names: Vec<&str> = described.iter().filter_map(|of| of.split(' ').next()).collect();
+    let mut names: Vec<&str> =
+        described.iter().filter_map(|entry| entry.split(' ').next()).collect();
     names.sort_unstable();
     let count = names.len();
     names.dedup();

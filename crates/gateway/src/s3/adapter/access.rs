@@ -10,8 +10,8 @@ use s3s::host::{S3Host, VirtualHost};
 use s3s::validation::NameValidation;
 use s3s::{S3Error, S3Result};
 
+use super::conversions::ACCOUNT;
 use super::errors::{s3_error, with_details};
-use super::words::ACCOUNT;
 use crate::request::RequestContext;
 use crate::s3::documents::is_read_for;
 use crate::{GatewayError, Result};
@@ -73,10 +73,10 @@ fn check_headers(headers: &HeaderMap) -> S3Result<()> {
         let refused = match short {
             "acl" => (!HARMLESS_ACLS.contains(&value)).then(acl_error),
             "server-side-encryption" => check_encryption(name, value).err(),
-            "tagging" => (!value.is_empty()).then(|| missing(name)),
-            "write-offset-bytes" | "mfa" => Some(missing(name)),
+            "tagging" => (!value.is_empty()).then(|| unsupported_header(name)),
+            "write-offset-bytes" | "mfa" => Some(unsupported_header(name)),
             "bucket-object-lock-enabled" => {
-                (!value.eq_ignore_ascii_case("false")).then(|| missing(name))
+                (!value.eq_ignore_ascii_case("false")).then(|| unsupported_header(name))
             }
             "expected-bucket-owner" | "source-expected-bucket-owner" => {
                 (value != ACCOUNT).then(|| {
@@ -88,7 +88,7 @@ fn check_headers(headers: &HeaderMap) -> S3Result<()> {
                 || short.starts_with("copy-source-server-side-encryption")
                 || short.starts_with("object-lock-") =>
             {
-                Some(missing(name))
+                Some(unsupported_header(name))
             }
             _ if UNKNOWN_CHECKSUMS.contains(&name) => Some(s3_error(
                 "InvalidRequest",
@@ -106,7 +106,7 @@ fn check_headers(headers: &HeaderMap) -> S3Result<()> {
 fn check_encryption(name: &str, value: &str) -> S3Result<()> {
     match value {
         "AES256" => Ok(()),
-        "aws:kms" | "aws:kms:dsse" => Err(missing(name)),
+        "aws:kms" | "aws:kms:dsse" => Err(unsupported_header(name)),
         _ => {
             let message = "The encryption method specified is not supported: it is AES256";
             Err(s3_error("InvalidEncryptionAlgorithmError", StatusCode::BAD_REQUEST, message))
@@ -114,7 +114,7 @@ fn check_encryption(name: &str, value: &str) -> S3Result<()> {
     }
 }
 
-fn missing(name: &str) -> S3Error {
+fn unsupported_header(name: &str) -> S3Error {
     let message = format!("A header you provided implies functionality that is not kept: {name}");
     let error = s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message);
     with_details(error, [("Header", name)])
@@ -170,9 +170,9 @@ impl S3Host for Hosts {
 }
 
 /// Validates bucket names by the archive's rules, so that there is one set of them.
-pub(super) struct Names;
+pub(super) struct BucketNameRules;
 
-impl NameValidation for Names {
+impl NameValidation for BucketNameRules {
     fn validate_bucket_name(&self, name: &str) -> bool {
         BucketName::new(name).is_ok()
     }

@@ -8,8 +8,8 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::errors::fail;
-use super::words::{REGION, bucket_name, owner, page_limit, timestamp};
+use super::conversions::{REGION, bucket_name, owner, page_limit, timestamp};
+use super::errors::to_s3_error;
 use crate::limits::BUCKETS_MAX;
 
 pub(super) async fn create(
@@ -17,7 +17,7 @@ pub(super) async fn create(
     request: S3Request<CreateBucketInput>,
 ) -> S3Result<S3Response<CreateBucketOutput>> {
     let bucket = bucket_name(&request.input.bucket)?;
-    archive.create_bucket(&bucket).await.map_err(fail)?;
+    archive.create_bucket(&bucket).await.map_err(to_s3_error)?;
     let location = Some(format!("/{bucket}"));
     Ok(S3Response::new(CreateBucketOutput { location }))
 }
@@ -27,7 +27,7 @@ pub(super) async fn delete(
     request: S3Request<DeleteBucketInput>,
 ) -> S3Result<S3Response<DeleteBucketOutput>> {
     let bucket = bucket_name(&request.input.bucket)?;
-    archive.delete_bucket(&bucket).await.map_err(fail)?;
+    archive.delete_bucket(&bucket).await.map_err(to_s3_error)?;
     Ok(S3Response::new(DeleteBucketOutput::default()))
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn head(
     request: S3Request<HeadBucketInput>,
 ) -> S3Result<S3Response<HeadBucketOutput>> {
     let bucket = bucket_name(&request.input.bucket)?;
-    archive.head_bucket(&bucket).await.map_err(fail)?;
+    archive.head_bucket(&bucket).await.map_err(to_s3_error)?;
     let bucket_region = Some(REGION.to_owned());
     Ok(S3Response::new(HeadBucketOutput { bucket_region, ..Default::default() }))
 }
@@ -49,12 +49,12 @@ pub(super) async fn list(
     let limit = page_limit(input.max_buckets, BUCKETS_MAX, "max-buckets")?;
     let prefix = input.prefix.clone().unwrap_or_default();
     let after = input.continuation_token.unwrap_or_default();
-    let mut found = archive.list_buckets().await.map_err(fail)?;
+    let mut found = archive.list_buckets().await.map_err(to_s3_error)?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found.retain(|bucket| bucket.name.starts_with(&prefix) && bucket.name > after);
-    let more = found.len() > limit;
+    let has_more = found.len() > limit;
     found.truncate(limit);
-    let continuation_token = found.last().filter(|_| more).map(|bucket| bucket.name.clone());
+    let continuation_token = found.last().filter(|_| has_more).map(|bucket| bucket.name.clone());
     let buckets = found
         .into_iter()
         .map(|bucket| Bucket {
@@ -77,6 +77,6 @@ pub(super) async fn location(
     request: S3Request<GetBucketLocationInput>,
 ) -> S3Result<S3Response<GetBucketLocationOutput>> {
     let bucket = bucket_name(&request.input.bucket)?;
-    archive.head_bucket(&bucket).await.map_err(fail)?;
+    archive.head_bucket(&bucket).await.map_err(to_s3_error)?;
     Ok(S3Response::new(GetBucketLocationOutput::default()))
 }

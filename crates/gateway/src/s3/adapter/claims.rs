@@ -7,15 +7,15 @@ use fulgurite_archive::{BodyClaim, Checksum, ChecksumAlgorithm};
 use http::{HeaderMap, StatusCode};
 use s3s::S3Result;
 
-use super::errors::{fail_body, s3_error};
-use super::words::invalid_request;
+use super::conversions::invalid_request;
+use super::errors::{s3_error, to_body_error};
 use crate::request::BodyFault;
 
 const CHECKSUM_PREFIX: &str = "x-amz-checksum-";
 
 /// Reads the claims of a request's headers. `bytes` is the plain length, without `aws-chunked`
 /// framing.
-pub(super) fn of_headers(headers: &HeaderMap, bytes: Option<i64>) -> S3Result<BodyClaim> {
+pub(super) fn from_headers(headers: &HeaderMap, bytes: Option<i64>) -> S3Result<BodyClaim> {
     let checksum = checksum_of(headers)?;
     let promised = trailer_algorithm(headers)?;
     if checksum.is_some() && promised.is_some() {
@@ -55,14 +55,14 @@ pub(super) fn checksum_of(headers: &HeaderMap) -> S3Result<Option<Checksum>> {
 }
 
 /// Returns the checksum in the trailer, which must be present if it was announced.
-pub(super) fn of_trailer(
+pub(super) fn trailer_checksum(
     headers: &HeaderMap,
     trailers: Option<&HeaderMap>,
 ) -> S3Result<Option<Checksum>> {
     let Some(algorithm) = trailer_algorithm(headers)? else { return Ok(None) };
     match trailers.and_then(|trailers| trailers.get(algorithm.header())) {
         Some(value) => parse_checksum(algorithm, value).map(Some),
-        None => Err(fail_body(BodyFault::Trailer)),
+        None => Err(to_body_error(BodyFault::Trailer)),
     }
 }
 

@@ -11,8 +11,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use s3s::{S3Error, S3Result};
 
+use super::conversions::{http_date, invalid_argument, not_implemented};
 use super::errors::{s3_error, with_details};
-use super::words::{http_date, invalid_argument, not_implemented};
 use crate::s3::raw_headers::{
     COPY_IF_MATCH, COPY_IF_MODIFIED_SINCE, COPY_IF_NONE_MATCH, COPY_IF_UNMODIFIED_SINCE,
 };
@@ -34,7 +34,7 @@ pub(super) struct ReadConditions {
 
 impl ReadConditions {
     /// Reads the conditions of a read. An invalid date is no condition.
-    pub(super) fn of_read(headers: &HeaderMap) -> Self {
+    pub(super) fn for_read(headers: &HeaderMap) -> Self {
         let date = |name: &HeaderName| text(headers, name).as_deref().and_then(http_seconds);
         Self {
             if_match: text(headers, &IF_MATCH).map(|text| EntityTags::parse(&text)),
@@ -46,7 +46,7 @@ impl ReadConditions {
 
     /// Reads the conditions on the source of a copy. Here an invalid date is refused: otherwise the
     /// copy would be made without the condition.
-    pub(super) fn of_copy(headers: &HeaderMap) -> S3Result<Self> {
+    pub(super) fn for_copy(headers: &HeaderMap) -> S3Result<Self> {
         let date = |name: &HeaderName| {
             let Some(text) = text(headers, name) else { return Ok(None) };
             let invalid = || invalid_argument(format!("{name} is not a date"));
@@ -190,7 +190,7 @@ fn not_modified(object: &ObjectInfo) -> S3Error {
 }
 
 /// Reads the conditions of a write: `If-None-Match: *` and `If-Match`.
-pub(super) fn of_write(headers: &HeaderMap) -> S3Result<WriteCondition> {
+pub(super) fn for_write(headers: &HeaderMap) -> S3Result<WriteCondition> {
     let absent = match ascii(headers, &IF_NONE_MATCH)? {
         None => false,
         Some("*") => true,

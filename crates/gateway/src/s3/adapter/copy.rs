@@ -13,13 +13,13 @@ use s3s::dto::{
 use s3s::{S3Error, S3Request, S3Response, S3Result};
 
 use super::conditions::ReadConditions;
-use super::errors::{fail, fail_copy};
-use super::multipart::part_number;
-use super::words::{
+use super::conversions::{
     check_version, checksum_type, encryption, etag, invalid_argument, invalid_request,
     new_object_name, not_implemented, object_name, set_checksum, storage_class, timestamp,
     upload_id,
 };
+use super::errors::{to_copy_error, to_s3_error};
+use super::multipart::part_number;
 use super::{conditions, meta};
 
 const SELF_COPY: &str = "This copy request is illegal because it is trying to copy an object to \
@@ -33,8 +33,8 @@ pub(super) async fn object(
     let S3Request { input, headers, .. } = request;
     let to = new_object_name(&input.bucket, &input.key)?;
     let from = source_name(&input.copy_source)?;
-    let source = archive.head(&from.0, &from.1).await.map_err(fail)?;
-    ReadConditions::of_copy(&headers)?.check_copy(&source)?;
+    let source = archive.head(&from.0, &from.1).await.map_err(to_s3_error)?;
+    ReadConditions::for_copy(&headers)?.check_copy(&source)?;
     let replaces = replaces_metadata(input.metadata_directive.as_ref())?;
     let class_name = input.storage_class.as_ref().map(|class| class.as_str());
     let redirect = meta::website_redirect(&headers)?;
@@ -54,18 +54,18 @@ pub(super) async fn object(
     let options = PutOptions {
         class: storage_class(class_name)?,
         meta: copied_meta(replaces, &headers, input.metadata, &source, redirect)?,
-        condition: conditions::of_write(&headers)?,
+        condition: conditions::for_write(&headers)?,
         claim: BodyClaim { algorithm, ..Default::default() },
     };
-    let made = archive.copy((&from.0, &from.1), (&to.0, &to.1), options).await;
-    let made = made.map_err(fail_copy)?;
+    let copied = archive.copy((&from.0, &from.1), (&to.0, &to.1), options).await;
+    let copied = copied.map_err(to_copy_error)?;
     let mut result = CopyObjectResult {
-        e_tag: Some(etag(&made.etag)),
-        last_modified: Some(timestamp(made.modified)),
-        checksum_type: made.checksum.as_ref().map(checksum_type),
+        e_tag: Some(etag(&copied.etag)),
+        last_modified: Some(timestamp(copied.modified)),
+        checksum_type: copied.checksum.as_ref().map(checksum_type),
         ..Default::default()
     };
-    set_checksum!(result, &made.checksum);
+    set_checksum!(result, &copied.checksum);
     Ok(S3Response::new(CopyObjectOutput {
         copy_object_result: Some(result),
         server_side_encryption: Some(encryption()),
@@ -83,30 +83,30 @@ pub(super) async fn part(
     let upload = upload_id(&input.upload_id)?;
     let number = part_number(input.part_number)?;
     let range = input.copy_source_range.as_deref().map(source_range).transpose()?;
-    let source = archive.head(&from.0, &from.1).await.map_err(fail)?;
-    ReadConditions::of_copy(&headers)?.check_copy(&source)?;
+    let source = archive.head(&from.0, &from.1).await.map_err(to_s3_error)?;
+    ReadConditions::for_copy(&headers)?.check_copy(&source)?;
     if let Some((_, last)) = range
         && last >= source.bytes
     {
-        return Err(beyond(source.bytes));
+        return Err(range_beyond_source(source.bytes));
     }
-    let wanted = range.map(|(first, last)| last - first + 1);
+    let requested = range.map(|(first, last)| last - first + 1);
     let range = range.map(|(first, last)| ByteRange::From { first, last: Some(last) });
-    let made = archive
+    let copied = archive
         .copy_part((&from.0, &from.1), range, &to.0, &to.1, upload, number)
         .await
-        .map_err(fail_copy)?;
+        .map_err(to_copy_error)?;
     // The source may have been overwritten since its length was read. The part is stored, but the
     // client gets an error: uploading or copying the part again replaces it.
-    if wanted.is_some_and(|wanted| wanted != made.bytes) {
-        return Err(beyond(source.bytes));
+    if requested.is_some_and(|requested| requested != copied.bytes) {
+        return Err(range_beyond_source(source.bytes));
     }
     let mut result = CopyPartResult {
-        e_tag: Some(etag(&made.etag)),
-        last_modified: Some(timestamp(made.modified)),
+        e_tag: Some(etag(&copied.etag)),
+        last_modified: Some(timestamp(copied.modified)),
         ..Default::default()
     };
-    set_checksum!(result, &made.checksum);
+    set_checksum!(result, &copied.checksum);
     Ok(S3Response::new(UploadPartCopyOutput {
         copy_part_result: Some(result),
         server_side_encryption: Some(encryption()),
@@ -142,7 +142,7 @@ fn copied_meta(
     website_redirect: Option<String>,
 ) -> S3Result<ObjectMeta> {
     if replaces {
-        return meta::of_request(headers, user);
+        return meta::from_request(headers, user);
     }
     Ok(ObjectMeta { website_redirect, ..source.meta.clone() })
 }
@@ -158,7 +158,7 @@ pub(super) fn parse_algorithm(name: &str) -> S3Result<ChecksumAlgorithm> {
 
 /// Returns the error for a range beyond the source. A short part instead would be a hole in an
 /// object.
-fn beyond(bytes: u64) -> S3Error {
+fn range_beyond_source(bytes: u64) -> S3Error {
     invalid_argument(format!("Range specified is not valid for source object of size: {bytes}"))
 }
 

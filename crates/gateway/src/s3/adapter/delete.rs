@@ -8,9 +8,9 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::errors::fail;
-use super::words::{bucket_name, check_version, malformed_xml, not_implemented, object_name};
-use crate::limits::{DELETE_KEYS_MAX, DELETES_AT_ONCE};
+use super::conversions::{bucket_name, check_version, malformed_xml, not_implemented, object_name};
+use super::errors::to_s3_error;
+use crate::limits::{DELETE_CONCURRENCY, DELETE_KEYS_MAX};
 
 const CONDITIONAL: &str = "Conditional deletes";
 
@@ -27,7 +27,7 @@ pub(super) async fn one(
     if is_conditional {
         return Err(not_implemented(CONDITIONAL));
     }
-    archive.delete(&bucket, &key).await.map_err(fail)?;
+    archive.delete(&bucket, &key).await.map_err(to_s3_error)?;
     Ok(S3Response::new(DeleteObjectOutput::default()))
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn many(
     if objects.is_empty() || objects.len() > DELETE_KEYS_MAX {
         return Err(malformed_xml());
     }
-    archive.head_bucket(&bucket).await.map_err(fail)?;
+    archive.head_bucket(&bucket).await.map_err(to_s3_error)?;
     let quiet = request.input.delete.quiet.unwrap_or(false);
     let outcomes = stream::iter(objects.into_iter().map(|object| {
         let bucket = &bucket;
@@ -51,7 +51,7 @@ pub(super) async fn many(
             (object, outcome)
         }
     }))
-    .buffered(DELETES_AT_ONCE)
+    .buffered(DELETE_CONCURRENCY)
     .collect::<Vec<_>>()
     .await;
     let mut deleted = Vec::new();
@@ -88,6 +88,6 @@ async fn delete_named(
     if object.e_tag.is_some() || object.last_modified_time.is_some() || object.size.is_some() {
         return Err(not_implemented(CONDITIONAL));
     }
-    archive.delete(bucket, &key).await.map_err(fail)?;
+    archive.delete(bucket, &key).await.map_err(to_s3_error)?;
     Ok(())
 }

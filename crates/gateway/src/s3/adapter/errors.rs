@@ -6,7 +6,7 @@ use http::StatusCode;
 use s3s::{S3Error, S3ErrorCode};
 
 use crate::request::BodyFault;
-use crate::s3::answers::{DETAIL, detail};
+use crate::s3::responses::{DETAIL, detail};
 
 /// The message for clients instead of the paths and system errors of our machine.
 const INTERNAL_MESSAGE: &str = "We encountered an internal error. The request id is in the log.";
@@ -18,15 +18,15 @@ const CATALOG_MESSAGE: &str =
 
 /// Converts an error of the archive to an S3 error. Errors that are not the client's fault are
 /// logged here, and only here.
-pub(super) fn fail(error: ArchiveError) -> S3Error {
-    let (code, status) = row(&error);
+pub(super) fn to_s3_error(error: ArchiveError) -> S3Error {
+    let (code, status) = code_and_status(&error);
     if status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(error = error_chain(&error), "the archive failed");
     }
     let is_catalog = matches!(error, ArchiveError::Catalog(_));
     let message = if is_catalog && status == StatusCode::SERVICE_UNAVAILABLE {
         CATALOG_MESSAGE.to_owned()
-    } else if is_private(&error) {
+    } else if is_internal(&error) {
         INTERNAL_MESSAGE.to_owned()
     } else {
         error.to_string()
@@ -34,17 +34,17 @@ pub(super) fn fail(error: ArchiveError) -> S3Error {
     with_details(s3_error(code, status, message), details(&error))
 }
 
-/// Like `fail`, for the source of a copy, for which S3 has separate codes.
-pub(super) fn fail_copy(error: ArchiveError) -> S3Error {
+/// Like `to_s3_error`, for the source of a copy, for which S3 has separate codes.
+pub(super) fn to_copy_error(error: ArchiveError) -> S3Error {
     if !matches!(error, ArchiveError::NotRestored { .. }) {
-        return fail(error);
+        return to_s3_error(error);
     }
     s3_error("ObjectNotInActiveTierError", StatusCode::FORBIDDEN, error.to_string())
 }
 
 /// Converts a fault of the body to an S3 error.
-pub(super) fn fail_body(fault: BodyFault) -> S3Error {
-    let (code, status) = fault.row();
+pub(super) fn to_body_error(fault: BodyFault) -> S3Error {
+    let (code, status) = fault.code_and_status();
     s3_error(code, status, fault.to_string())
 }
 
@@ -112,8 +112,8 @@ fn details(error: &ArchiveError) -> Vec<(&'static str, String)> {
 }
 
 /// Returns whether the message reveals paths or system errors.
-fn is_private(error: &ArchiveError) -> bool {
-    row(error).0 == "InternalError"
+fn is_internal(error: &ArchiveError) -> bool {
+    code_and_status(error).0 == "InternalError"
         && !matches!(
             error,
             ArchiveError::Unreadable { .. }
@@ -124,7 +124,7 @@ fn is_private(error: &ArchiveError) -> bool {
 }
 
 /// Returns S3's code and status of each error.
-fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
+fn code_and_status(error: &ArchiveError) -> (&'static str, StatusCode) {
     use ArchiveError as E;
     match error {
         E::NoSuchBucket { .. } => ("NoSuchBucket", StatusCode::NOT_FOUND),

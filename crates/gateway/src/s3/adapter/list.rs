@@ -9,11 +9,11 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::errors::fail;
-use super::words::{
-    algorithm_name, bucket_name, checksum_type, etag, invalid_argument, length, names, owner,
-    page_limit, timestamp,
+use super::conversions::{
+    algorithm_name, bucket_name, checksum_type, etag, invalid_argument, length, list_contains,
+    owner, page_limit, timestamp,
 };
+use super::errors::to_s3_error;
 use crate::limits::PAGE_ENTRIES_MAX;
 use crate::percent;
 
@@ -24,8 +24,8 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    pub(super) fn parse(wanted: Option<&EncodingType>) -> S3Result<Self> {
-        match wanted.map(EncodingType::as_str) {
+    pub(super) fn parse(requested: Option<&EncodingType>) -> S3Result<Self> {
+        match requested.map(EncodingType::as_str) {
             None => Ok(Self { url: false }),
             Some(EncodingType::URL) => Ok(Self { url: true }),
             Some(_) => Err(invalid_argument("Invalid Encoding Method specified in Request")),
@@ -33,14 +33,14 @@ impl Encoding {
     }
 
     /// Encodes a name. XML 1.0 cannot carry every character that a key may have; URL encoding can.
-    pub(super) fn show(self, text: String) -> String {
+    pub(super) fn encode(self, text: String) -> String {
         if self.url { percent::encode(&text) } else { text }
     }
 }
 
 /// What a page shows of each object besides its name.
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct EntryFormat {
     encoding: Encoding,
     owner: bool,
     restore: bool,
@@ -53,7 +53,7 @@ pub(super) async fn v1(
     let input = request.input;
     let bucket = bucket_name(&input.bucket)?;
     let encoding = Encoding::parse(input.encoding_type.as_ref())?;
-    let shown = Shown {
+    let format = EntryFormat {
         encoding,
         owner: true,
         restore: wants_restore(input.optional_object_attributes.as_deref()),
@@ -70,17 +70,17 @@ pub(super) async fn v1(
     // Without a delimiter S3 returns no next marker: clients use the last key.
     let next_marker = page.next.clone().filter(|_| delimiter.is_some());
     let is_truncated = Some(page.next.is_some());
-    let (contents, common_prefixes) = show(page, shown);
+    let (contents, common_prefixes) = encode(page, format);
     Ok(S3Response::new(ListObjectsOutput {
         name: Some(input.bucket),
-        prefix: Some(encoding.show(input.prefix.unwrap_or_default())),
-        marker: Some(encoding.show(input.marker.unwrap_or_default())),
+        prefix: Some(encoding.encode(input.prefix.unwrap_or_default())),
+        marker: Some(encoding.encode(input.marker.unwrap_or_default())),
         max_keys: i32::try_from(limit).ok(),
         is_truncated,
         contents: Some(contents),
         common_prefixes: Some(common_prefixes),
-        delimiter: delimiter.map(|text| encoding.show(text)),
-        next_marker: next_marker.map(|text| encoding.show(text)),
+        delimiter: delimiter.map(|text| encoding.encode(text)),
+        next_marker: next_marker.map(|text| encoding.encode(text)),
         encoding_type: input.encoding_type,
         request_charged: None,
     }))
@@ -93,7 +93,7 @@ pub(super) async fn v2(
     let input = request.input;
     let bucket = bucket_name(&input.bucket)?;
     let encoding = Encoding::parse(input.encoding_type.as_ref())?;
-    let shown = Shown {
+    let format = EntryFormat {
         encoding,
         owner: input.fetch_owner.unwrap_or(false),
         restore: wants_restore(input.optional_object_attributes.as_deref()),
@@ -112,10 +112,10 @@ pub(super) async fn v2(
     };
     let page = page(archive, &bucket, query).await?;
     let next_continuation_token = page.next.as_ref().map(|next| BASE64.encode(next));
-    let (contents, common_prefixes) = show(page, shown);
+    let (contents, common_prefixes) = encode(page, format);
     Ok(S3Response::new(ListObjectsV2Output {
         name: Some(input.bucket),
-        prefix: Some(encoding.show(input.prefix.unwrap_or_default())),
+        prefix: Some(encoding.encode(input.prefix.unwrap_or_default())),
         max_keys: i32::try_from(limit).ok(),
         key_count: i32::try_from(contents.len() + common_prefixes.len()).ok(),
         continuation_token: input.continuation_token,
@@ -123,9 +123,9 @@ pub(super) async fn v2(
         next_continuation_token,
         contents: Some(contents),
         common_prefixes: Some(common_prefixes),
-        delimiter: delimiter.map(|text| encoding.show(text)),
+        delimiter: delimiter.map(|text| encoding.encode(text)),
         encoding_type: input.encoding_type,
-        start_after: input.start_after.map(|text| encoding.show(text)),
+        start_after: input.start_after.map(|text| encoding.encode(text)),
         request_charged: None,
     }))
 }
@@ -137,10 +137,10 @@ pub(super) async fn page(
     query: ListQuery,
 ) -> S3Result<ListPage> {
     if query.limit == 0 {
-        archive.head_bucket(bucket).await.map_err(fail)?;
+        archive.head_bucket(bucket).await.map_err(to_s3_error)?;
         return Ok(ListPage::default());
     }
-    archive.list(bucket, query).await.map_err(fail)
+    archive.list(bucket, query).await.map_err(to_s3_error)
 }
 
 /// Decodes a continuation token: the name after which the next page begins, opaque to clients.
@@ -152,17 +152,17 @@ fn parse_token(token: &str) -> S3Result<String> {
 
 pub(super) fn wants_restore(attributes: Option<&[OptionalObjectAttributes]>) -> bool {
     let lines = attributes.unwrap_or_default().iter().map(OptionalObjectAttributes::as_str);
-    names(lines, OptionalObjectAttributes::RESTORE_STATUS)
+    list_contains(lines, OptionalObjectAttributes::RESTORE_STATUS)
 }
 
-fn show(page: ListPage, shown: Shown) -> (Vec<Object>, Vec<CommonPrefix>) {
+fn encode(page: ListPage, format: EntryFormat) -> (Vec<Object>, Vec<CommonPrefix>) {
     let prefixes = page.prefixes.into_iter();
-    let prefixes = prefixes.map(|text| CommonPrefix { prefix: Some(shown.encoding.show(text)) });
-    let objects = page.objects.into_iter().map(|object| show_object(object, shown));
+    let prefixes = prefixes.map(|text| CommonPrefix { prefix: Some(format.encoding.encode(text)) });
+    let objects = page.objects.into_iter().map(|object| encode_object(object, format));
     (objects.collect(), prefixes.collect())
 }
 
-fn show_object(object: ObjectInfo, shown: Shown) -> Object {
+fn encode_object(object: ObjectInfo, format: EntryFormat) -> Object {
     Object {
         checksum_algorithm: object
             .checksum
@@ -170,10 +170,10 @@ fn show_object(object: ObjectInfo, shown: Shown) -> Object {
             .map(|checksum| vec![algorithm_name(checksum.algorithm)]),
         checksum_type: object.checksum.as_ref().map(checksum_type),
         e_tag: Some(etag(&object.etag)),
-        key: Some(shown.encoding.show(object.key)),
+        key: Some(format.encoding.encode(object.key)),
         last_modified: Some(timestamp(object.modified)),
-        owner: shown.owner.then(owner),
-        restore_status: object.restore.filter(|_| shown.restore).map(restore_status),
+        owner: format.owner.then(owner),
+        restore_status: object.restore.filter(|_| format.restore).map(restore_status),
         size: length(object.bytes),
         storage_class: Some(ObjectStorageClass::from_static(object.class.name())),
     }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use s3s::S3Result;
 use s3s::dto::Metadata;
 
-use super::words::invalid_argument;
+use super::conversions::invalid_argument;
 use crate::s3::raw_headers::ResponseExpires;
 
 /// S3's content type for a body that was stored without one.
@@ -17,7 +17,7 @@ pub(super) const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
 const WEBSITE_REDIRECT: HeaderName = HeaderName::from_static("x-amz-website-redirect-location");
 
 /// Reads the metadata of a request that stores an object.
-pub(super) fn of_request(headers: &HeaderMap, user: Option<Metadata>) -> S3Result<ObjectMeta> {
+pub(super) fn from_request(headers: &HeaderMap, user: Option<Metadata>) -> S3Result<ObjectMeta> {
     let text = |name: &HeaderName| text(headers, name);
     Ok(ObjectMeta {
         content_type: text(&CONTENT_TYPE)?,
@@ -49,7 +49,7 @@ pub(super) fn expires_header(meta: &ObjectMeta) -> HeaderMap {
 }
 
 /// Returns `Expires` as the read overrides it, whatever was stored.
-pub(super) fn expires_wanted(ResponseExpires(text): &ResponseExpires) -> S3Result<HeaderMap> {
+pub(super) fn expires_override(ResponseExpires(text): &ResponseExpires) -> S3Result<HeaderMap> {
     let value = HeaderValue::from_bytes(text.as_bytes());
     let value = value.map_err(|_| invalid_argument("response-expires is not valid"))?;
     Ok([(EXPIRES, value)].into_iter().collect())
@@ -71,9 +71,9 @@ fn without_framing(value: &str) -> Option<String> {
     if !value.split(',').any(|part| is_framing(&part)) {
         return Some(value.to_owned());
     }
-    let kept: Vec<&str> = value.split(',').filter(|part| !is_framing(part)).collect();
-    let kept = kept.join(",").trim().to_owned();
-    (!kept.is_empty()).then_some(kept)
+    let remaining: Vec<&str> = value.split(',').filter(|part| !is_framing(part)).collect();
+    let remaining = remaining.join(",").trim().to_owned();
+    (!remaining.is_empty()).then_some(remaining)
 }
 
 #[cfg(test)]

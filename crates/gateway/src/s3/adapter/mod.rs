@@ -5,9 +5,11 @@
 //! same list for people.
 
 mod access;
+mod bucket_settings;
 mod buckets;
 mod claims;
 mod conditions;
+mod conversions;
 mod copy;
 mod delete;
 mod errors;
@@ -18,9 +20,7 @@ mod multipart_list;
 mod ranges;
 mod read;
 mod restore;
-mod unset;
 mod versions;
-mod words;
 mod write;
 
 use std::sync::Arc;
@@ -67,7 +67,7 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{S3, S3Request, S3Response, S3Result};
 
 pub(crate) use self::access::Hosts;
-use self::access::{Admission, Names, NoKeys};
+use self::access::{Admission, BucketNameRules, NoKeys};
 use super::raw_headers;
 use crate::limits::XML_BYTES_MAX;
 
@@ -80,7 +80,7 @@ pub(crate) fn service(archive: Archive, hosts: Hosts) -> S3Service {
     builder.set_auth(NoKeys);
     builder.set_access(Admission);
     builder.set_host(hosts);
-    builder.set_validation(Names);
+    builder.set_validation(BucketNameRules);
     builder.build()
 }
 
@@ -136,51 +136,55 @@ operations! {
         = multipart_list::uploads;
     list_parts(ListPartsInput) -> ListPartsOutput = multipart_list::parts;
     get_bucket_accelerate_configuration(GetBucketAccelerateConfigurationInput)
-        -> GetBucketAccelerateConfigurationOutput = unset::acceleration;
-    get_bucket_acl(GetBucketAclInput) -> GetBucketAclOutput = unset::acl;
+        -> GetBucketAccelerateConfigurationOutput = bucket_settings::acceleration;
+    get_bucket_acl(GetBucketAclInput) -> GetBucketAclOutput = bucket_settings::acl;
     get_bucket_analytics_configuration(GetBucketAnalyticsConfigurationInput)
-        -> GetBucketAnalyticsConfigurationOutput = unset::analytics;
-    get_bucket_cors(GetBucketCorsInput) -> GetBucketCorsOutput = unset::cors;
+        -> GetBucketAnalyticsConfigurationOutput = bucket_settings::analytics;
+    get_bucket_cors(GetBucketCorsInput) -> GetBucketCorsOutput = bucket_settings::cors;
     get_bucket_encryption(GetBucketEncryptionInput) -> GetBucketEncryptionOutput
-        = unset::encryption_rules;
+        = bucket_settings::encryption_rules;
     get_bucket_intelligent_tiering_configuration(GetBucketIntelligentTieringConfigurationInput)
-        -> GetBucketIntelligentTieringConfigurationOutput = unset::intelligent_tiering;
+        -> GetBucketIntelligentTieringConfigurationOutput = bucket_settings::intelligent_tiering;
     get_bucket_inventory_configuration(GetBucketInventoryConfigurationInput)
-        -> GetBucketInventoryConfigurationOutput = unset::inventory;
+        -> GetBucketInventoryConfigurationOutput = bucket_settings::inventory;
     get_bucket_lifecycle_configuration(GetBucketLifecycleConfigurationInput)
-        -> GetBucketLifecycleConfigurationOutput = unset::lifecycle;
-    get_bucket_logging(GetBucketLoggingInput) -> GetBucketLoggingOutput = unset::logging;
+        -> GetBucketLifecycleConfigurationOutput = bucket_settings::lifecycle;
+    get_bucket_logging(GetBucketLoggingInput) -> GetBucketLoggingOutput = bucket_settings::logging;
     get_bucket_metrics_configuration(GetBucketMetricsConfigurationInput)
-        -> GetBucketMetricsConfigurationOutput = unset::metrics;
+        -> GetBucketMetricsConfigurationOutput = bucket_settings::metrics;
     get_bucket_notification_configuration(GetBucketNotificationConfigurationInput)
-        -> GetBucketNotificationConfigurationOutput = unset::notification;
+        -> GetBucketNotificationConfigurationOutput = bucket_settings::notification;
     get_bucket_ownership_controls(GetBucketOwnershipControlsInput)
-        -> GetBucketOwnershipControlsOutput = unset::ownership;
-    get_bucket_policy(GetBucketPolicyInput) -> GetBucketPolicyOutput = unset::policy;
+        -> GetBucketOwnershipControlsOutput = bucket_settings::ownership;
+    get_bucket_policy(GetBucketPolicyInput) -> GetBucketPolicyOutput = bucket_settings::policy;
     get_bucket_policy_status(GetBucketPolicyStatusInput) -> GetBucketPolicyStatusOutput
-        = unset::policy_status;
+        = bucket_settings::policy_status;
     get_bucket_replication(GetBucketReplicationInput) -> GetBucketReplicationOutput
-        = unset::replication;
+        = bucket_settings::replication;
     get_bucket_request_payment(GetBucketRequestPaymentInput) -> GetBucketRequestPaymentOutput
-        = unset::request_payment;
-    get_bucket_tagging(GetBucketTaggingInput) -> GetBucketTaggingOutput = unset::tagging;
+        = bucket_settings::request_payment;
+    get_bucket_tagging(GetBucketTaggingInput) -> GetBucketTaggingOutput = bucket_settings::tagging;
     get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput
-        = unset::versioning;
-    get_bucket_website(GetBucketWebsiteInput) -> GetBucketWebsiteOutput = unset::website;
-    get_object_acl(GetObjectAclInput) -> GetObjectAclOutput = unset::object_acl;
-    get_object_legal_hold(GetObjectLegalHoldInput) -> GetObjectLegalHoldOutput = unset::legal_hold;
+        = bucket_settings::versioning;
+    get_bucket_website(GetBucketWebsiteInput) -> GetBucketWebsiteOutput = bucket_settings::website;
+    get_object_acl(GetObjectAclInput) -> GetObjectAclOutput = bucket_settings::object_acl;
+    get_object_legal_hold(GetObjectLegalHoldInput) -> GetObjectLegalHoldOutput
+        = bucket_settings::legal_hold;
     get_object_lock_configuration(GetObjectLockConfigurationInput)
-        -> GetObjectLockConfigurationOutput = unset::object_lock;
-    get_object_retention(GetObjectRetentionInput) -> GetObjectRetentionOutput = unset::retention;
-    get_object_tagging(GetObjectTaggingInput) -> GetObjectTaggingOutput = unset::object_tagging;
+        -> GetObjectLockConfigurationOutput = bucket_settings::object_lock;
+    get_object_retention(GetObjectRetentionInput) -> GetObjectRetentionOutput
+        = bucket_settings::retention;
+    get_object_tagging(GetObjectTaggingInput) -> GetObjectTaggingOutput
+        = bucket_settings::object_tagging;
     get_public_access_block(GetPublicAccessBlockInput) -> GetPublicAccessBlockOutput
-        = unset::public_access;
+        = bucket_settings::public_access;
     list_bucket_analytics_configurations(ListBucketAnalyticsConfigurationsInput)
-        -> ListBucketAnalyticsConfigurationsOutput = unset::list_analytics;
+        -> ListBucketAnalyticsConfigurationsOutput = bucket_settings::list_analytics;
     list_bucket_intelligent_tiering_configurations(ListBucketIntelligentTieringConfigurationsInput)
-        -> ListBucketIntelligentTieringConfigurationsOutput = unset::list_intelligent_tiering;
+        -> ListBucketIntelligentTieringConfigurationsOutput
+        = bucket_settings::list_intelligent_tiering;
     list_bucket_inventory_configurations(ListBucketInventoryConfigurationsInput)
-        -> ListBucketInventoryConfigurationsOutput = unset::list_inventory;
+        -> ListBucketInventoryConfigurationsOutput = bucket_settings::list_inventory;
     list_bucket_metrics_configurations(ListBucketMetricsConfigurationsInput)
-        -> ListBucketMetricsConfigurationsOutput = unset::list_metrics;
+        -> ListBucketMetricsConfigurationsOutput = bucket_settings::list_metrics;
 }

@@ -14,13 +14,13 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::copy::parse_algorithm;
-use super::errors::fail;
-use super::words::{
+use super::conversions::{
     algorithm_name, checksum_type, checksum_type_name, encryption, etag, invalid_argument,
     invalid_request, malformed_xml, new_object_name, object_name, set_checksum, storage_class,
     upload_id,
 };
+use super::copy::parse_algorithm;
+use super::errors::to_s3_error;
 use super::{claims, conditions, meta};
 use crate::limits::{PAGE_ENTRIES_MAX, PART_NUMBER_MAX};
 
@@ -35,11 +35,11 @@ pub(super) async fn create(
     let full_object = is_full_object(algorithm, input.checksum_type.as_ref())?;
     let options = UploadOptions {
         class: storage_class(input.storage_class.as_ref().map(|class| class.as_str()))?,
-        meta: meta::of_request(&headers, input.metadata)?,
+        meta: meta::from_request(&headers, input.metadata)?,
         algorithm,
         full_object,
     };
-    let upload = archive.create_upload(&bucket, &key, options).await.map_err(fail)?;
+    let upload = archive.create_upload(&bucket, &key, options).await.map_err(to_s3_error)?;
     Ok(S3Response::new(CreateMultipartUploadOutput {
         bucket: Some(input.bucket),
         key: Some(input.key),
@@ -63,7 +63,7 @@ pub(super) async fn complete(
         return Err(malformed_xml());
     }
     let parts = parts.into_iter().map(completed_part).collect::<S3Result<Vec<_>>>()?;
-    let condition = conditions::of_write(&headers)?;
+    let condition = conditions::for_write(&headers)?;
     let checksum = claims::checksum_of(&headers)?;
     if let Some(info) = find_upload(archive, (&bucket, &key), upload).await? {
         check_type(&info, input.checksum_type.as_ref())?;
@@ -75,7 +75,7 @@ pub(super) async fn complete(
     let object = archive
         .complete_upload(&bucket, &key, upload, parts, condition, checksum)
         .await
-        .map_err(fail)?;
+        .map_err(to_s3_error)?;
     let mut output = CompleteMultipartUploadOutput {
         location: Some(format!("/{}/{}", input.bucket, crate::percent::encode(&input.key))),
         bucket: Some(input.bucket),
@@ -96,7 +96,7 @@ pub(super) async fn abort(
     let input = request.input;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     let upload = upload_id(&input.upload_id)?;
-    archive.abort_upload(&bucket, &key, upload).await.map_err(fail)?;
+    archive.abort_upload(&bucket, &key, upload).await.map_err(to_s3_error)?;
     Ok(S3Response::new(AbortMultipartUploadOutput::default()))
 }
 
@@ -109,7 +109,7 @@ async fn find_upload(
     match archive.list_parts(bucket, key, upload, 0, 1).await {
         Ok((info, _, _)) => Ok(Some(info)),
         Err(ArchiveError::NoSuchUpload { .. }) => Ok(None),
-        Err(error) => Err(fail(error)),
+        Err(error) => Err(to_s3_error(error)),
     }
 }
 
@@ -184,15 +184,15 @@ async fn check_size(
     let mut after = 0;
     loop {
         let page = archive.list_parts(bucket, key, upload, after, PAGE_ENTRIES_MAX).await;
-        let (_, parts, more) = match page {
+        let (_, parts, has_more) = match page {
             Ok(page) => page,
             Err(ArchiveError::NoSuchUpload { .. }) => return Ok(()),
-            Err(error) => return Err(fail(error)),
+            Err(error) => return Err(to_s3_error(error)),
         };
-        let wanted = parts.iter().filter(|part| numbers.contains(&part.number));
-        bytes += wanted.map(|part| part.bytes).sum::<u64>();
+        let requested = parts.iter().filter(|part| numbers.contains(&part.number));
+        bytes += requested.map(|part| part.bytes).sum::<u64>();
         match parts.last() {
-            Some(last) if more => after = last.number,
+            Some(last) if has_more => after = last.number,
             _ => break,
         }
     }
@@ -242,10 +242,10 @@ fn completed_part(part: s3s::dto::CompletedPart) -> S3Result<CompletedPart> {
 /// whole, SHAs cannot.
 fn is_full_object(
     algorithm: Option<ChecksumAlgorithm>,
-    wanted: Option<&ChecksumType>,
+    requested: Option<&ChecksumType>,
 ) -> S3Result<bool> {
     let Some(algorithm) = algorithm else {
-        return match wanted {
+        return match requested {
             Some(_) => Err(invalid_request(
                 "The x-amz-checksum-type header can only be used with the \
                  x-amz-checksum-algorithm header.",
@@ -258,13 +258,13 @@ fn is_full_object(
         ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256 => Some(false),
         ChecksumAlgorithm::Crc32 | ChecksumAlgorithm::Crc32c => None,
     };
-    match (parse_type(wanted)?, only) {
-        (Some(wanted), Some(only)) if wanted != only => Err(invalid_request(format!(
+    match (parse_type(requested)?, only) {
+        (Some(requested), Some(only)) if requested != only => Err(invalid_request(format!(
             "The {} checksum type cannot be used with the {} checksum algorithm.",
-            checksum_type_name(wanted).as_str(),
+            checksum_type_name(requested).as_str(),
             algorithm.name().to_ascii_lowercase(),
         ))),
-        (wanted, only) => Ok(wanted.or(only).unwrap_or(false)),
+        (requested, only) => Ok(requested.or(only).unwrap_or(false)),
     }
 }
 

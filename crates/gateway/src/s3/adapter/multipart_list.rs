@@ -8,12 +8,12 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::errors::fail;
-use super::list::Encoding;
-use super::words::{
+use super::conversions::{
     algorithm_name, bucket_name, checksum_type_name, etag, initiator, invalid_argument, length,
     object_name, owner, page_limit, set_checksum, timestamp, upload_id,
 };
+use super::errors::to_s3_error;
+use super::list::Encoding;
 use crate::limits::PAGE_ENTRIES_MAX;
 
 /// Where a page of uploads begins.
@@ -28,32 +28,32 @@ pub(super) async fn uploads(
     let encoding = Encoding::parse(input.encoding_type.as_ref())?;
     let limit = page_limit(input.max_uploads, PAGE_ENTRIES_MAX, "max-uploads")?;
     let marker = marker(input.key_marker.as_deref(), input.upload_id_marker.as_deref())?;
-    let wanted = Wanted {
+    let query = UploadQuery {
         prefix: input.prefix.as_deref().unwrap_or_default(),
         delimiter: input.delimiter.as_deref().filter(|text| !text.is_empty()),
         limit,
     };
-    let page = collect(archive, &bucket, &wanted, marker).await?;
+    let page = collect(archive, &bucket, &query, marker).await?;
     let (next_key, next_upload) = page.next.map_or((None, None), |(key, id)| (Some(key), id));
-    let show = |text: Option<String>| text.map(|text| encoding.show(text));
+    let encode = |text: Option<String>| text.map(|text| encoding.encode(text));
     Ok(S3Response::new(ListMultipartUploadsOutput {
         bucket: Some(input.bucket),
         common_prefixes: Some(
             page.prefixes
                 .into_iter()
-                .map(|text| CommonPrefix { prefix: Some(encoding.show(text)) })
+                .map(|text| CommonPrefix { prefix: Some(encoding.encode(text)) })
                 .collect(),
         ),
-        delimiter: show(input.delimiter),
+        delimiter: encode(input.delimiter),
         is_truncated: Some(next_key.is_some()),
-        key_marker: Some(encoding.show(input.key_marker.unwrap_or_default())),
+        key_marker: Some(encoding.encode(input.key_marker.unwrap_or_default())),
         max_uploads: i32::try_from(limit).ok(),
-        next_key_marker: show(next_key),
+        next_key_marker: encode(next_key),
         next_upload_id_marker: next_upload.map(|id| id.to_string()),
-        prefix: Some(encoding.show(input.prefix.unwrap_or_default())),
+        prefix: Some(encoding.encode(input.prefix.unwrap_or_default())),
         upload_id_marker: Some(input.upload_id_marker.unwrap_or_default()),
         uploads: Some(
-            page.uploads.into_iter().map(|upload| show_upload(upload, encoding)).collect(),
+            page.uploads.into_iter().map(|upload| encode_upload(upload, encoding)).collect(),
         ),
         encoding_type: input.encoding_type,
         request_charged: None,
@@ -70,8 +70,8 @@ pub(super) async fn parts(
     let limit = page_limit(input.max_parts, PAGE_ENTRIES_MAX, "max-parts")?;
     let after = u32::try_from(input.part_number_marker.unwrap_or(0))
         .map_err(|_| invalid_argument("part-number-marker is negative"))?;
-    let (upload, parts, more) =
-        archive.list_parts(&bucket, &key, id, after, limit).await.map_err(fail)?;
+    let (upload, parts, has_more) =
+        archive.list_parts(&bucket, &key, id, after, limit).await.map_err(to_s3_error)?;
     let last = parts.last().map_or(after, |part| part.number);
     Ok(S3Response::new(ListPartsOutput {
         bucket: Some(input.bucket),
@@ -81,11 +81,11 @@ pub(super) async fn parts(
         checksum_type: upload.algorithm.map(|_| checksum_type_name(upload.full_object)),
         initiator: Some(initiator()),
         owner: Some(owner()),
-        is_truncated: Some(more),
+        is_truncated: Some(has_more),
         max_parts: i32::try_from(limit).ok(),
         part_number_marker: i32::try_from(after).ok(),
         next_part_number_marker: i32::try_from(last).ok(),
-        parts: Some(parts.into_iter().map(show_part).collect()),
+        parts: Some(parts.into_iter().map(encode_part).collect()),
         storage_class: Some(StorageClass::from_static(upload.class.name())),
         ..Default::default()
     }))
@@ -98,13 +98,13 @@ fn marker(key: Option<&str>, upload: Option<&str>) -> S3Result<Option<Marker>> {
     Ok(Some((key.to_owned(), upload)))
 }
 
-struct Wanted<'a> {
+struct UploadQuery<'a> {
     prefix: &'a str,
     delimiter: Option<&'a str>,
     limit: usize,
 }
 
-impl Wanted<'_> {
+impl UploadQuery<'_> {
     /// Returns the common prefix that `key` is grouped under, if it has one.
     fn common_prefix(&self, key: &str) -> Option<String> {
         let delimiter = self.delimiter?;
@@ -126,25 +126,25 @@ struct UploadPage {
 async fn collect(
     archive: &Archive,
     bucket: &BucketName,
-    wanted: &Wanted<'_>,
+    query: &UploadQuery<'_>,
     mut marker: Option<Marker>,
 ) -> S3Result<UploadPage> {
     let mut page = UploadPage::default();
-    if wanted.limit == 0 {
-        archive.head_bucket(bucket).await.map_err(fail)?;
+    if query.limit == 0 {
+        archive.head_bucket(bucket).await.map_err(to_s3_error)?;
         return Ok(page);
     }
     loop {
         let after = marker.clone();
-        let (found, more) = archive
-            .list_uploads(bucket, wanted.prefix, after, PAGE_ENTRIES_MAX)
+        let (found, has_more) = archive
+            .list_uploads(bucket, query.prefix, after, PAGE_ENTRIES_MAX)
             .await
-            .map_err(fail)?;
+            .map_err(to_s3_error)?;
         for upload in found {
-            let here = (upload.key.clone(), Some(upload.upload_id));
-            let common = wanted.common_prefix(&upload.key);
+            let position = (upload.key.clone(), Some(upload.upload_id));
+            let common = query.common_prefix(&upload.key);
             let is_known = common.is_some() && common.as_ref() == page.prefixes.last();
-            if !is_known && page.uploads.len() + page.prefixes.len() == wanted.limit {
+            if !is_known && page.uploads.len() + page.prefixes.len() == query.limit {
                 page.next = marker;
                 return Ok(page);
             }
@@ -153,28 +153,28 @@ async fn collect(
                 Some(prefix) => page.prefixes.push(prefix),
                 None => page.uploads.push(upload),
             }
-            marker = Some(here);
+            marker = Some(position);
         }
-        if !more {
+        if !has_more {
             return Ok(page);
         }
     }
 }
 
-fn show_upload(upload: UploadInfo, encoding: Encoding) -> MultipartUpload {
+fn encode_upload(upload: UploadInfo, encoding: Encoding) -> MultipartUpload {
     MultipartUpload {
         checksum_algorithm: upload.algorithm.map(algorithm_name),
         checksum_type: upload.algorithm.map(|_| checksum_type_name(upload.full_object)),
         initiated: Some(timestamp(upload.initiated)),
         initiator: Some(initiator()),
-        key: Some(encoding.show(upload.key)),
+        key: Some(encoding.encode(upload.key)),
         owner: Some(owner()),
         storage_class: Some(StorageClass::from_static(upload.class.name())),
         upload_id: Some(upload.upload_id.to_string()),
     }
 }
 
-fn show_part(part: PartInfo) -> Part {
+fn encode_part(part: PartInfo) -> Part {
     let mut shown = Part {
         e_tag: Some(etag(&part.etag)),
         last_modified: Some(timestamp(part.modified)),

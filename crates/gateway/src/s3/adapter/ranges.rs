@@ -9,7 +9,7 @@ use s3s::S3Error;
 use super::errors::{s3_error, with_details};
 
 /// Returns the range that a request asks for; `None` for the whole object.
-pub(super) fn of_read(headers: &HeaderMap) -> Option<ByteRange> {
+pub(super) fn for_read(headers: &HeaderMap) -> Option<ByteRange> {
     let mut lines = headers.get_all(RANGE).iter();
     let line = lines.next()?;
     if lines.next().is_some() {
@@ -47,8 +47,9 @@ pub(super) fn unsatisfiable(headers: &HeaderMap, bytes: u64) -> S3Error {
     if let Ok(value) = HeaderValue::from_str(&format!("bytes */{bytes}")) {
         error.set_headers([(CONTENT_RANGE, value)].into_iter().collect());
     }
-    let asked = headers.get(RANGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let details = [("RangeRequested", asked.to_owned()), ("ActualObjectSize", bytes.to_string())];
+    let requested = headers.get(RANGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let details =
+        [("RangeRequested", requested.to_owned()), ("ActualObjectSize", bytes.to_string())];
     with_details(error, details)
 }
 

@@ -18,20 +18,20 @@ use s3s::dto::{
 use s3s::{Body, S3Error, S3Request, S3Response, S3Result};
 
 use super::conditions::{self, ReadConditions};
-use super::errors::fail;
-use super::multipart::part_number;
-use super::words::{
+use super::conversions::{
     check_version, checksum_type, class_header, encryption, etag, invalid_argument,
-    invalid_request, length, names, object_name, page_limit, restore_header, set_checksum,
+    invalid_request, length, list_contains, object_name, page_limit, restore_header, set_checksum,
     timestamp,
 };
+use super::errors::to_s3_error;
+use super::multipart::part_number;
 use super::{meta, ranges};
 use crate::limits::PAGE_ENTRIES_MAX;
-use crate::s3::answers::{BareEntityTag, StatusOverride};
+use crate::s3::responses::{BareEntityTag, StatusOverride};
 
 /// Builds the output of GetObject or HeadObject from an object, and from the requested part, if
 /// any.
-macro_rules! described {
+macro_rules! object_output {
     ($output:ident, $object:expr, $part:expr, $checksum:expr) => {{
         let object: &ObjectInfo = $object;
         let part: Option<&ObjectPart> = $part;
@@ -69,20 +69,20 @@ pub(super) async fn get(
     let S3Request { input, headers, extensions, .. } = request;
     let name = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
-    let asked = part_asked(input.part_number, &headers)?;
-    let Opened { mut reader, is_range } = open(archive, &name, &headers, asked).await?;
+    let requested = requested_part(input.part_number, &headers)?;
+    let Opened { mut reader, is_range } = open(archive, &name, &headers, requested).await?;
     // Read the first bytes before responding: an object that cannot be read should give an error
     // and not a broken connection.
-    let first = reader.next().await.transpose().map_err(fail)?;
-    let is_stretch = is_range || reader.part.is_some() && reader.bytes > 0;
+    let first = reader.next().await.transpose().map_err(to_s3_error)?;
+    let is_partial = is_range || reader.part.is_some() && reader.bytes > 0;
     let checksum = checksum_of(&reader.info, reader.part.as_ref(), is_range)
         .filter(|_| wants_checksum(input.checksum_mode.as_ref()));
-    let mut output = described!(GetObjectOutput, &reader.info, reader.part.as_ref(), checksum);
+    let mut output = object_output!(GetObjectOutput, &reader.info, reader.part.as_ref(), checksum);
     output.content_length = length(reader.bytes);
     output.content_range =
-        is_stretch.then(|| content_range(reader.first, reader.bytes, reader.info.bytes));
+        is_partial.then(|| content_range(reader.first, reader.bytes, reader.info.bytes));
     let response_headers = match extensions.get() {
-        Some(wanted) => meta::expires_wanted(wanted)?,
+        Some(wanted) => meta::expires_override(wanted)?,
         None => meta::expires_header(&reader.info.meta),
     };
     output.body = Some(body(first, reader));
@@ -103,8 +103,8 @@ async fn open(
     headers: &HeaderMap,
     part: Option<u32>,
 ) -> S3Result<Opened> {
-    let conditions = ReadConditions::of_read(headers);
-    let range = ranges::of_read(headers);
+    let conditions = ReadConditions::for_read(headers);
+    let range = ranges::for_read(headers);
     let opened = match part {
         Some(number) => archive.get_part(bucket, key, number).await,
         None => archive.get(bucket, key, range).await,
@@ -116,20 +116,20 @@ async fn open(
         }
         Ok(_) => {}
         Err(error @ ArchiveError::InvalidPartNumber { .. }) => {
-            let object = archive.head(bucket, key).await.map_err(fail)?;
+            let object = archive.head(bucket, key).await.map_err(to_s3_error)?;
             conditions.check(&object)?;
-            return Err(fail(error));
+            return Err(to_s3_error(error));
         }
         Err(ArchiveError::InvalidRange { .. }) => {
-            let object = archive.head(bucket, key).await.map_err(fail)?;
+            let object = archive.head(bucket, key).await.map_err(to_s3_error)?;
             conditions.check(&object)?;
             if conditions::range_holds(headers, &object) {
                 return Err(ranges::unsatisfiable(headers, object.bytes));
             }
         }
-        Err(error) => return Err(fail(error)),
+        Err(error) => return Err(to_s3_error(error)),
     }
-    let reader = archive.get(bucket, key, None).await.map_err(fail)?;
+    let reader = archive.get(bucket, key, None).await.map_err(to_s3_error)?;
     conditions.check(&reader.info)?;
     Ok(Opened { reader, is_range: false })
 }
@@ -141,31 +141,31 @@ pub(super) async fn head(
     let S3Request { input, headers, .. } = request;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
-    let asked = part_asked(input.part_number, &headers)?;
-    let (object, part) = find(archive, (&bucket, &key), asked).await?;
-    ReadConditions::of_read(&headers).check(&object)?;
-    if let (Some(number), None) = (asked, &part) {
+    let requested = requested_part(input.part_number, &headers)?;
+    let (object, part) = find(archive, (&bucket, &key), requested).await?;
+    ReadConditions::for_read(&headers).check(&object)?;
+    if let (Some(number), None) = (requested, &part) {
         return Err(no_such_part(number, &object));
     }
-    let range = ranges::of_read(&headers).filter(|_| conditions::range_holds(&headers, &object));
+    let range = ranges::for_read(&headers).filter(|_| conditions::range_holds(&headers, &object));
     let checksum = checksum_of(&object, part.as_ref(), range.is_some())
         .filter(|_| wants_checksum(input.checksum_mode.as_ref()));
-    let mut output = described!(HeadObjectOutput, &object, part.as_ref(), checksum);
+    let mut output = object_output!(HeadObjectOutput, &object, part.as_ref(), checksum);
     output.content_length = length(object.bytes);
-    let mut stretch = None;
+    let mut span = None;
     if let Some(range) = range {
         let resolved = range.resolve(object.bytes);
-        stretch = Some(resolved.map_err(|_| ranges::unsatisfiable(&headers, object.bytes))?);
+        span = Some(resolved.map_err(|_| ranges::unsatisfiable(&headers, object.bytes))?);
     } else if let Some(part) = &part {
         output.content_length = length(part.bytes);
-        stretch = Some((part.first, part.bytes)).filter(|_| part.bytes > 0);
+        span = Some((part.first, part.bytes)).filter(|_| part.bytes > 0);
     }
-    if let Some((first, bytes)) = stretch {
+    if let Some((first, bytes)) = span {
         output.content_length = length(bytes);
         output.content_range = Some(content_range(first, bytes, object.bytes));
     }
     let mut response = S3Response::with_headers(output, meta::expires_header(&object.meta));
-    if stretch.is_some() {
+    if span.is_some() {
         response.extensions.insert(StatusOverride(StatusCode::PARTIAL_CONTENT));
     }
     Ok(response)
@@ -188,16 +188,16 @@ pub(super) async fn attributes(
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
     let wanted: Vec<&str> = input.object_attributes.iter().map(ObjectAttributes::as_str).collect();
-    let mut asked = wanted.iter().flat_map(|line| line.split(',')).map(str::trim);
-    if !asked.all(|name| ATTRIBUTES.contains(&name)) {
+    let mut requested = wanted.iter().flat_map(|line| line.split(',')).map(str::trim);
+    if !requested.all(|name| ATTRIBUTES.contains(&name)) {
         return Err(invalid_argument("Invalid attribute name specified."));
     }
-    let wants = |name: &str| names(wanted.iter().copied(), name);
+    let wants = |name: &str| list_contains(wanted.iter().copied(), name);
     let (object, parts) = if wants(ObjectAttributes::OBJECT_PARTS) {
         let page = (input.part_number_marker, input.max_parts);
         attributes_of_parts(archive, (&bucket, &key), page).await?
     } else {
-        (archive.head(&bucket, &key).await.map_err(fail)?, None)
+        (archive.head(&bucket, &key).await.map_err(to_s3_error)?, None)
     };
     let mut output = GetObjectAttributesOutput {
         last_modified: Some(timestamp(object.modified)),
@@ -239,10 +239,10 @@ async fn attributes_of_parts(
         .map_err(|_| invalid_argument("part-number-marker is negative"))?;
     let found = match archive.parts(bucket, key, after, limit).await {
         Err(ArchiveError::PartsNotKept { .. }) => {
-            let info = archive.head(bucket, key).await.map_err(fail)?;
+            let info = archive.head(bucket, key).await.map_err(to_s3_error)?;
             ObjectParts { info, parts: Vec::new(), is_more: false }
         }
-        found => found.map_err(fail)?,
+        found => found.map_err(to_s3_error)?,
     };
     let Some(count) = found.info.part_count else { return Ok((found.info, None)) };
     let total_parts_count = i32::try_from(count).ok();
@@ -279,9 +279,9 @@ fn wants_checksum(mode: Option<&ChecksumMode>) -> bool {
 }
 
 /// Returns the requested part, which excludes a range.
-fn part_asked(number: Option<i32>, headers: &HeaderMap) -> S3Result<Option<u32>> {
+fn requested_part(number: Option<i32>, headers: &HeaderMap) -> S3Result<Option<u32>> {
     let number = number.map(part_number).transpose()?;
-    if number.is_some() && ranges::of_read(headers).is_some() {
+    if number.is_some() && ranges::for_read(headers).is_some() {
         let message = "Cannot specify both Range header and partNumber query parameter";
         return Err(invalid_request(message));
     }
@@ -292,17 +292,17 @@ fn part_asked(number: Option<i32>, headers: &HeaderMap) -> S3Result<Option<u32>>
 async fn find(
     archive: &Archive,
     (bucket, key): (&BucketName, &ObjectKey),
-    asked: Option<u32>,
+    requested: Option<u32>,
 ) -> S3Result<(ObjectInfo, Option<ObjectPart>)> {
-    let Some(number) = asked else {
-        return Ok((archive.head(bucket, key).await.map_err(fail)?, None));
+    let Some(number) = requested else {
+        return Ok((archive.head(bucket, key).await.map_err(to_s3_error)?, None));
     };
-    let found = archive.parts(bucket, key, number - 1, 1).await.map_err(fail)?;
+    let found = archive.parts(bucket, key, number - 1, 1).await.map_err(to_s3_error)?;
     Ok((found.info, found.parts.into_iter().next()))
 }
 
 fn no_such_part(number: u32, object: &ObjectInfo) -> S3Error {
-    fail(ArchiveError::InvalidPartNumber { number, count: object.part_count.unwrap_or(1) })
+    to_s3_error(ArchiveError::InvalidPartNumber { number, count: object.part_count.unwrap_or(1) })
 }
 
 /// Returns the checksum of the response: of a part its own, of any other range none.

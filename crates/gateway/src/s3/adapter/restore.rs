@@ -5,9 +5,11 @@ use http::StatusCode;
 use s3s::dto::{RestoreObjectInput, RestoreObjectOutput};
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::errors::fail;
-use super::words::{check_version, invalid_argument, malformed_xml, not_implemented, object_name};
-use crate::s3::answers::StatusOverride;
+use super::conversions::{
+    check_version, invalid_argument, malformed_xml, not_implemented, object_name,
+};
+use super::errors::to_s3_error;
+use crate::s3::responses::StatusOverride;
 
 pub(super) async fn restore(
     archive: &Archive,
@@ -16,8 +18,8 @@ pub(super) async fn restore(
     let input = request.input;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
-    let wish = restore_request(input.restore_request)?;
-    let outcome = archive.restore(&bucket, &key, wish).await.map_err(fail)?;
+    let retrieval_request = restore_request(input.restore_request)?;
+    let outcome = archive.restore(&bucket, &key, retrieval_request).await.map_err(to_s3_error)?;
     let mut response = S3Response::new(RestoreObjectOutput::default());
     // s3s always answers 200. `answers` sets the status by which clients tell 202 (accepted) from
     // 200 (extended).

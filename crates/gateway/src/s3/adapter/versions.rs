@@ -8,11 +8,11 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::list::{Encoding, page, restore_status, wants_restore};
-use super::words::{
+use super::conversions::{
     NULL_VERSION, algorithm_name, bucket_name, check_version, checksum_type, etag,
     invalid_argument, length, owner, page_limit, timestamp,
 };
+use super::list::{Encoding, page, restore_status, wants_restore};
 use crate::limits::PAGE_ENTRIES_MAX;
 
 pub(super) async fn list(
@@ -37,20 +37,20 @@ pub(super) async fn list(
     let ends_in_prefix = page.next.is_some() && page.next.as_ref() == page.prefixes.last();
     let next_version = page.next.as_ref().filter(|_| !ends_in_prefix).map(|_| NULL_VERSION);
     let prefixes = page.prefixes.into_iter();
-    let prefixes = prefixes.map(|text| CommonPrefix { prefix: Some(encoding.show(text)) });
+    let prefixes = prefixes.map(|text| CommonPrefix { prefix: Some(encoding.encode(text)) });
     let versions = page.objects.into_iter();
     Ok(S3Response::new(ListObjectVersionsOutput {
         name: Some(input.bucket),
-        prefix: Some(encoding.show(input.prefix.unwrap_or_default())),
-        key_marker: Some(encoding.show(input.key_marker.unwrap_or_default())),
+        prefix: Some(encoding.encode(input.prefix.unwrap_or_default())),
+        key_marker: Some(encoding.encode(input.key_marker.unwrap_or_default())),
         version_id_marker: Some(input.version_id_marker.unwrap_or_default()),
         max_keys: i32::try_from(limit).ok(),
         is_truncated: Some(page.next.is_some()),
-        next_key_marker: page.next.map(|text| encoding.show(text)),
+        next_key_marker: page.next.map(|text| encoding.encode(text)),
         next_version_id_marker: next_version.map(str::to_owned),
-        versions: Some(versions.map(|object| show(object, encoding, with_restore)).collect()),
+        versions: Some(versions.map(|object| encode(object, encoding, with_restore)).collect()),
         common_prefixes: Some(prefixes.collect()),
-        delimiter: delimiter.map(|text| encoding.show(text)),
+        delimiter: delimiter.map(|text| encoding.encode(text)),
         encoding_type: input.encoding_type,
         ..Default::default()
     }))
@@ -66,7 +66,7 @@ fn check_marker(key: Option<&str>, version: Option<&str>) -> S3Result<()> {
     check_version(Some(version))
 }
 
-fn show(object: ObjectInfo, encoding: Encoding, with_restore: bool) -> ObjectVersion {
+fn encode(object: ObjectInfo, encoding: Encoding, with_restore: bool) -> ObjectVersion {
     ObjectVersion {
         checksum_algorithm: object
             .checksum
@@ -75,7 +75,7 @@ fn show(object: ObjectInfo, encoding: Encoding, with_restore: bool) -> ObjectVer
         checksum_type: object.checksum.as_ref().map(checksum_type),
         e_tag: Some(etag(&object.etag)),
         is_latest: Some(true),
-        key: Some(encoding.show(object.key)),
+        key: Some(encoding.encode(object.key)),
         last_modified: Some(timestamp(object.modified)),
         owner: Some(owner()),
         restore_status: object.restore.filter(|_| with_restore).map(restore_status),

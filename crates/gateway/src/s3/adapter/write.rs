@@ -13,12 +13,12 @@ use http::{Extensions, HeaderMap};
 use s3s::dto::{PutObjectInput, PutObjectOutput, StreamingBlob, UploadPartInput, UploadPartOutput};
 use s3s::{S3Request, S3Response, S3Result};
 
-use super::errors::{fail, fail_body};
-use super::multipart::{check_digest_is_optional, part_number};
-use super::words::{
+use super::conversions::{
     checksum_type, encryption, etag, length, new_object_name, object_name, set_checksum,
     storage_class, upload_id,
 };
+use super::errors::{to_body_error, to_s3_error};
+use super::multipart::{check_digest_is_optional, part_number};
 use super::{claims, conditions, meta};
 use crate::request::{BodyFault, RequestContext};
 
@@ -30,11 +30,11 @@ pub(super) async fn put(
     let (bucket, key) = new_object_name(&input.bucket, &input.key)?;
     let options = PutOptions {
         class: storage_class(input.storage_class.as_ref().map(|class| class.as_str()))?,
-        meta: meta::of_request(&headers, input.metadata)?,
-        condition: conditions::of_write(&headers)?,
-        claim: claims::of_headers(&headers, input.content_length)?,
+        meta: meta::from_request(&headers, input.metadata)?,
+        condition: conditions::for_write(&headers)?,
+        claim: claims::from_headers(&headers, input.content_length)?,
     };
-    let writer = archive.put(&bucket, &key, options).await.map_err(fail)?;
+    let writer = archive.put(&bucket, &key, options).await.map_err(to_s3_error)?;
     let info = receive(writer, input.body, &headers, &extensions).await?;
     let mut output = PutObjectOutput {
         e_tag: Some(etag(&info.etag)),
@@ -55,11 +55,12 @@ pub(super) async fn part(
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     let upload = upload_id(&input.upload_id)?;
     let number = part_number(input.part_number)?;
-    let claim = claims::of_headers(&headers, input.content_length)?;
+    let claim = claims::from_headers(&headers, input.content_length)?;
     if claim.checksum.is_none() && !claims::promises_trailer(&headers)? {
         check_digest_is_optional(archive, (&bucket, &key), upload).await?;
     }
-    let writer = archive.put_part(&bucket, &key, upload, number, claim).await.map_err(fail)?;
+    let writer =
+        archive.put_part(&bucket, &key, upload, number, claim).await.map_err(to_s3_error)?;
     let info = receive(writer, input.body, &headers, &extensions).await?;
     let mut output = UploadPartOutput {
         e_tag: Some(etag(&info.etag)),
@@ -115,11 +116,13 @@ async fn receive<S: Sink + Send>(
 ) -> S3Result<S::Stored> {
     if let Some(mut body) = body {
         while let Some(bytes) = body.next().await {
-            let bytes = bytes.map_err(|error| fail_body(BodyFault::of_stream_error(&*error)))?;
-            sink.write(bytes).await.map_err(fail)?;
+            let bytes =
+                bytes.map_err(|error| to_body_error(BodyFault::from_stream_error(&*error)))?;
+            sink.write(bytes).await.map_err(to_s3_error)?;
         }
     }
     let context = extensions.get::<Arc<RequestContext>>();
-    let trailer = claims::of_trailer(headers, context.and_then(|context| context.trailers()))?;
-    sink.finish(trailer).await.map_err(fail)
+    let trailer =
+        claims::trailer_checksum(headers, context.and_then(|context| context.trailers()))?;
+    sink.finish(trailer).await.map_err(to_s3_error)
 }

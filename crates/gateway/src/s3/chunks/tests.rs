@@ -76,7 +76,7 @@ fn broken_framing_is_named() {
 fn trailers_are_those_that_were_announced() {
     let crc32 = "x-amz-checksum-crc32:AAAAAA==\r\n";
     let sha1 = "x-amz-checksum-sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n";
-    for (announced, trailer, is_right) in [
+    for (announced, trailer, is_match) in [
         (None, String::new(), true),
         (None, crc32.to_owned(), false),
         (None, "x-amz-trailer-signature:00\r\n".to_owned(), false),
@@ -91,7 +91,7 @@ fn trailers_are_those_that_were_announced() {
         let body = format!("1\r\na\r\n0\r\n{trailer}\r\n");
         let decoder = ChunkDecoder::new(None, true, announced);
         let fault = pass(decoder, body.as_bytes(), 64).err();
-        assert_eq!(fault, (!is_right).then_some(BodyFault::Trailer), "{announced:?} {trailer:?}");
+        assert_eq!(fault, (!is_match).then_some(BodyFault::Trailer), "{announced:?} {trailer:?}");
     }
     // A body without trailers ends without any, whatever was announced.
     let fault = pass(ChunkDecoder::new(None, false, Some(CRC32)), b"0\r\n\r\n", 64).err();
@@ -102,7 +102,7 @@ fn trailers_are_those_that_were_announced() {
 fn signed_chunks_need_signatures() {
     use BodyFault::{Framing, Signature};
     let zeros = "0".repeat(64);
-    let signed = || ChunkDecoder::new(Some(ChunkSigner::of_key(b"key")), false, None);
+    let signed = || ChunkDecoder::new(Some(ChunkSigner::from_key(b"key")), false, None);
     for (body, fault) in [
         ("3\r\nxyz\r\n".to_owned(), Framing),
         ("3;chunk-signature=00\r\nxyz\r\n".to_owned(), Framing),

@@ -19,11 +19,11 @@ use s3s::host::S3Host as _;
 
 use self::schema::Element;
 use super::adapter::Hosts;
-use super::answers::Refusal;
 use super::digests::DocumentDigests;
 use super::framing::announced_trailer;
 use super::inbound::InboundBody;
 use super::parameters::parse_integer;
+use super::responses::Refusal;
 use crate::limits::{READ_BUFFER_BYTES, XML_BYTES_MAX};
 use crate::percent;
 use crate::request::{BodyFault, RequestContext};
@@ -101,7 +101,7 @@ impl From<DocumentError> for Refusal {
 
 impl Document {
     /// Returns the document of a request, by its head.
-    pub(super) fn of(parts: &Parts, hosts: &Hosts) -> Option<&'static Self> {
+    pub(super) fn for_request(parts: &Parts, hosts: &Hosts) -> Option<&'static Self> {
         // Reads are most requests, and have no body.
         if parts.method != Method::POST && parts.method != Method::PUT {
             return None;
@@ -165,7 +165,7 @@ impl Document {
             return Err(too_long());
         }
         let trailer = announced_trailer(headers)?;
-        let digests = DocumentDigests::of(headers, trailer, self.has_object_checksum)?;
+        let digests = DocumentDigests::for_request(headers, trailer, self.has_object_checksum)?;
         if self.needs_digest && digests.is_empty() {
             let message = "Missing required header for this request: Content-MD5 (or one of \
                            x-amz-checksum-crc32, -crc32c, -crc64nvme, -sha1 and -sha256)";

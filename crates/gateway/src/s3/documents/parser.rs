@@ -19,12 +19,12 @@ use quick_xml::events::{BytesStart, Event};
 use s3s::dto::{Timestamp, TimestampFormat};
 
 use super::DocumentError;
-use super::schema::{Content, Element, Occurs, TextType};
+use super::schema::{Content, Element, Occurrence, TextType};
 use crate::limits::XML_BYTES_MAX;
 use crate::s3::parameters::parse_integer;
 
 /// XML whitespace.
-const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+const WHITESPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 /// Attributes that elements may have. Each declares a namespace and does not affect the document;
 /// the three after the first are from old documentation, and clients still send them.
 const DECLARATIONS: [(&str, &str); 7] = [
@@ -77,12 +77,12 @@ pub(super) fn rewrite(body: &[u8], root: &'static Element) -> Result<String> {
 }
 
 /// An open element, and which of its children were seen.
-struct Open {
+struct OpenElement {
     element: &'static Element,
     seen: u32,
 }
 
-impl Open {
+impl OpenElement {
     /// Returns the child of that name, if another one may come.
     fn admit(&mut self, name: &str) -> Result<&'static Element> {
         let element = self.element;
@@ -96,16 +96,16 @@ impl Open {
             return Err(malformed(format!("{parent} has no element {name}")));
         };
         let bit = 1 << index;
-        if self.seen & bit != 0 && child.occurs != Occurs::Repeated {
+        if self.seen & bit != 0 && child.occurrence != Occurrence::Repeated {
             return Err(malformed(format!("{parent} has {name} twice")));
         }
         self.seen |= bit;
         Ok(child)
     }
 
-    fn check_whole(&self, children: &[Element]) -> Result<()> {
+    fn check_complete(&self, children: &[Element]) -> Result<()> {
         let is_missing = |(index, child): &(usize, &Element)| {
-            child.occurs == Occurs::Once && self.seen & (1 << index) == 0
+            child.occurrence == Occurrence::Once && self.seen & (1 << index) == 0
         };
         match children.iter().enumerate().find(is_missing) {
             Some((_, child)) => {
@@ -120,7 +120,7 @@ impl Open {
 struct Writer {
     root: &'static Element,
     /// The open elements. The depth is bounded by the schema: an unknown element is refused.
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
     /// Text of the innermost element.
     text: String,
     written: String,
@@ -147,7 +147,7 @@ impl Writer {
         self.written.push_str(element.name);
         self.written.push('>');
         self.text.clear();
-        self.open.push(Open { element, seen: 0 });
+        self.open.push(OpenElement { element, seen: 0 });
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Writer {
         let open = self.open.pop().ok_or_else(|| malformed("an end has no beginning"))?;
         let name = open.element.name;
         match &open.element.content {
-            Content::Elements(children) => open.check_whole(children)?,
+            Content::Elements(children) => open.check_complete(children)?,
             Content::Text(text_type) => {
                 let text = check_text(&self.text, *text_type)
                     .ok_or_else(|| malformed(format!("{name} is not {}", describe(*text_type))))?;
@@ -173,7 +173,7 @@ impl Writer {
         if text.contains("]]>") {
             return Err(malformed("]]> is in its text"));
         }
-        if self.open.is_empty() && text.chars().all(|c| BLANKS.contains(&c)) {
+        if self.open.is_empty() && text.chars().all(|c| WHITESPACE.contains(&c)) {
             return Ok(());
         }
         self.push(text)
@@ -186,7 +186,7 @@ impl Writer {
         match &open.element.content {
             Content::Text(_) => self.text.push_str(text),
             Content::Elements(_) | Content::NotServed(_) => {
-                if !text.chars().all(|c| BLANKS.contains(&c)) {
+                if !text.chars().all(|c| WHITESPACE.contains(&c)) {
                     return Err(malformed(format!("{} holds text", open.element.name)));
                 }
             }
@@ -325,7 +325,7 @@ fn attributes(text: &str) -> Result<Vec<(&str, &str)>> {
     let mut found: Vec<(&str, &str)> = Vec::new();
     let mut rest = text;
     loop {
-        let next = rest.trim_start_matches(BLANKS);
+        let next = rest.trim_start_matches(WHITESPACE);
         if next.is_empty() {
             return Ok(found);
         }
@@ -344,8 +344,8 @@ fn attributes(text: &str) -> Result<Vec<(&str, &str)>> {
 /// Splits off the first attribute: its name, its value, and the remaining text.
 fn split_attribute(text: &str) -> Option<(&str, &str, &str)> {
     let (name, after) = text.split_once('=')?;
-    let after = after.trim_start_matches(BLANKS);
+    let after = after.trim_start_matches(WHITESPACE);
     let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let (value, after) = after.get(1..)?.split_once(quote)?;
-    Some((name.trim_end_matches(BLANKS), value, after))
+    Some((name.trim_end_matches(WHITESPACE), value, after))
 }

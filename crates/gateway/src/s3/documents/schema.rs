@@ -4,13 +4,13 @@
 #[derive(Debug)]
 pub(super) struct Element {
     pub(super) name: &'static str,
-    pub(super) occurs: Occurs,
+    pub(super) occurrence: Occurrence,
     pub(super) content: Content,
 }
 
 /// How often an element occurs in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Occurs {
+pub(super) enum Occurrence {
     AtMostOnce,
     Once,
     Repeated,
@@ -96,13 +96,13 @@ const CREATE_BUCKET_PARTS: &[Element] = &[
 ];
 
 const fn once(name: &'static str, content: Content) -> Element {
-    Element { name, occurs: Occurs::Once, content }
+    Element { name, occurrence: Occurrence::Once, content }
 }
 
 const fn optional(name: &'static str, content: Content) -> Element {
-    Element { name, occurs: Occurs::AtMostOnce, content }
+    Element { name, occurrence: Occurrence::AtMostOnce, content }
 }
 
 const fn repeated(name: &'static str, content: Content) -> Element {
-    Element { name, occurs: Occurs::Repeated, content }
+    Element { name, occurrence: Occurrence::Repeated, content }
 }

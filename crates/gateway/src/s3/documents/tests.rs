@@ -102,7 +102,7 @@ fn heads_tell_which_document_it_is() {
         (Method::PUT, "/vault%2Fa", here, None),
         (Method::PUT, "/", here, None),
     ] {
-        let found = Document::of(&parts(method.clone(), target, host), &hosts);
+        let found = Document::for_request(&parts(method.clone(), target, host), &hosts);
         assert_eq!(found.map(Document::operation), expected, "{method} {host} {target}");
     }
 }

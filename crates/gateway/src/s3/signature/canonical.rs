@@ -10,7 +10,7 @@ use crate::percent;
 
 /// A request as its signer saw it.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct CanonicalRequest<'a> {
     pub(super) method: &'a str,
     /// As sent on the wire.
     pub(super) path: &'a str,
@@ -23,13 +23,13 @@ pub(super) struct Asked<'a> {
     pub(super) payload: &'a str,
 }
 
-impl Asked<'_> {
+impl CanonicalRequest<'_> {
     /// Returns the accepted canonical forms: with the path encoded as S3 does it, and with the path
     /// as sent, for clients that escape fewer characters than they should.
     pub(super) fn forms(&self) -> Vec<Vec<u8>> {
-        let proper = percent::encode_bytes(&percent::decode_bytes(self.path), true);
-        let mut forms = vec![self.form(&proper)];
-        if proper != self.path {
+        let encoded = percent::encode_bytes(&percent::decode_bytes(self.path), true);
+        let mut forms = vec![self.form(&encoded)];
+        if encoded != self.path {
             forms.push(self.form(self.path));
         }
         forms

@@ -8,7 +8,7 @@ const REGION_BYTES_MAX: usize = 64;
 
 /// The claimed signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Claimed {
+pub(crate) struct SignatureClaim {
     pub(crate) access_key: String,
     /// `YYYYMMDD`.
     pub(crate) day: String,
@@ -18,23 +18,23 @@ pub(crate) struct Claimed {
     pub(crate) signature: [u8; 32],
 }
 
-impl Claimed {
+impl SignatureClaim {
     /// Parses `AWS4-HMAC-SHA256 Credential=.., SignedHeaders=.., Signature=..`; spaces after commas
     /// are optional and the order is free.
-    pub(crate) fn of_header(text: &str) -> Result<Self, &'static str> {
+    pub(crate) fn from_header(text: &str) -> Result<Self, &'static str> {
         let (algorithm, rest) =
             text.trim().split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((text, ""));
         check_algorithm(algorithm)?;
         let (mut credential, mut names, mut signature) = (None, None, None);
         for field in rest.split(',') {
             let (name, value) = field.trim().split_once('=').ok_or("a field has no value")?;
-            let place = match name {
+            let slot = match name {
                 "Credential" => &mut credential,
                 "SignedHeaders" => &mut names,
                 "Signature" => &mut signature,
                 _ => return Err("a field is unknown"),
             };
-            if place.replace(value).is_some() {
+            if slot.replace(value).is_some() {
                 return Err("a field is there twice");
             }
         }
@@ -42,7 +42,7 @@ impl Claimed {
     }
 
     /// Parses the decoded `X-Amz-*` parameters of a presigned URL.
-    pub(crate) fn of_query(pairs: &[(String, String)]) -> Result<Self, &'static str> {
+    pub(crate) fn from_query(pairs: &[(String, String)]) -> Result<Self, &'static str> {
         check_algorithm(unique(pairs, "X-Amz-Algorithm")?.unwrap_or_default())?;
         Self::new(
             unique(pairs, "X-Amz-Credential")?,

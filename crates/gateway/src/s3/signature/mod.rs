@@ -16,8 +16,8 @@
 
 mod canonical;
 mod fields;
-mod moment;
 mod stream;
+mod timestamp;
 pub(crate) mod version2;
 
 use std::borrow::Cow;
@@ -29,12 +29,12 @@ use http::{HeaderMap, StatusCode, Uri};
 use jiff::{SignedDuration, Timestamp};
 use ring::{digest, hmac};
 
-use self::canonical::Asked;
-pub(crate) use self::fields::Claimed;
-pub(crate) use self::moment::{parse_basic, parse_date};
+use self::canonical::CanonicalRequest;
+pub(crate) use self::fields::SignatureClaim;
 pub(crate) use self::stream::ChunkSigner;
-use super::answers::Refusal;
+pub(crate) use self::timestamp::{parse_basic, parse_date};
 use super::parameters::parse_integer;
+use super::responses::Refusal;
 use crate::Credentials;
 use crate::limits::{CLOCK_SKEW_SECONDS_MAX, PRESIGNED_SECONDS_MAX};
 use crate::percent;
@@ -43,7 +43,7 @@ const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 const CONTENT_SHA256: &str = "x-amz-content-sha256";
 /// Headers of S3's namespace that a client may add without signing them: the first follows from the
 /// body of a presigned upload, the second is only for logs.
-const MAY_BE_UNSIGNED: [&str; 2] = [CONTENT_SHA256, "x-amz-user-agent"];
+const OPTIONALLY_SIGNED: [&str; 2] = [CONTENT_SHA256, "x-amz-user-agent"];
 /// The parameters of a presigned URL, which have no meaning once the signature is verified; those
 /// of version 2 are listed separately.
 const QUERY_NAMES: [&str; 7] = [
@@ -68,7 +68,7 @@ pub(crate) enum Payload {
         /// Present when chunks are signed one by one.
         signer: Option<Box<ChunkSigner>>,
         /// Whether trailers follow the last chunk.
-        is_trailed: bool,
+        has_trailer: bool,
     },
 }
 
@@ -121,21 +121,21 @@ fn verify_header(
     credentials: &Credentials,
     now: Timestamp,
 ) -> Result<Payload, Refusal> {
-    let claimed = Claimed::of_header(text).map_err(|reason| {
+    let claim = SignatureClaim::from_header(text).map_err(|reason| {
         let message = format!("The authorization header is malformed; {reason}.");
         bad("AuthorizationHeaderMalformed", message)
     })?;
-    let time = time_of(&parts.headers, &claimed)?;
-    if time.duration_since(now).abs() > skew() {
-        return Err(skewed(time, now));
+    let time = request_time(&parts.headers, &claim)?;
+    if time.duration_since(now).abs() > max_skew() {
+        return Err(time_too_skewed(time, now));
     }
     let payload = header(&parts.headers, CONTENT_SHA256)?.ok_or_else(|| {
         bad("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
     })?;
-    check_covered(&parts.headers, &claimed)?;
-    let key = Key::of(&claimed, credentials, time)?;
-    key.check(parts, pairs, &claimed, payload)?;
-    payload_of(payload, || key.chunk_signer(&claimed))
+    check_covered(&parts.headers, &claim)?;
+    let key = Key::derive(&claim, credentials, time)?;
+    key.check(parts, pairs, &claim, payload)?;
+    parse_payload(payload, || key.chunk_signer(&claim))
 }
 
 fn verify_query(
@@ -148,7 +148,7 @@ fn verify_query(
         let message = format!("The query parameters of the signature are malformed; {reason}.");
         bad("AuthorizationQueryParametersError", message)
     };
-    let claimed = Claimed::of_query(pairs).map_err(malformed)?;
+    let claim = SignatureClaim::from_query(pairs).map_err(malformed)?;
     let time = fields::unique(pairs, "X-Amz-Date").map_err(malformed)?.and_then(parse_basic);
     let time = time.ok_or_else(|| malformed("X-Amz-Date is not YYYYMMDDTHHMMSSZ"))?;
     let seconds = fields::unique(pairs, "X-Amz-Expires").map_err(malformed)?;
@@ -156,31 +156,31 @@ fn verify_query(
         .and_then(parse_integer)
         .filter(|seconds| (0..=PRESIGNED_SECONDS_MAX).contains(seconds))
         .ok_or_else(|| malformed("X-Amz-Expires is not a number of seconds up to 604800"))?;
-    let life = SignedDuration::from_secs(seconds);
+    let validity = SignedDuration::from_secs(seconds);
     let denied = |message| {
         Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message)
-            .with("X-Amz-Expires", seconds.to_string())
-            .with("Expires", shown(time.saturating_add(life).unwrap_or(time)))
-            .with("ServerTime", shown(now))
+            .with_detail("X-Amz-Expires", seconds.to_string())
+            .with_detail("Expires", shown(time.saturating_add(validity).unwrap_or(time)))
+            .with_detail("ServerTime", shown(now))
     };
-    if time.duration_since(now) > skew() {
+    if time.duration_since(now) > max_skew() {
         return Err(denied("Request is not valid yet"));
     }
-    if now.duration_since(time) > life {
+    if now.duration_since(time) > validity {
         return Err(denied("Request has expired"));
     }
-    check_covered(&parts.headers, &claimed)?;
-    let key = Key::of(&claimed, credentials, time)?;
+    check_covered(&parts.headers, &claim)?;
+    let key = Key::derive(&claim, credentials, time)?;
     let signed: Vec<(String, String)> =
         pairs.iter().filter(|(name, _)| name != "X-Amz-Signature").cloned().collect();
-    key.check(parts, &signed, &claimed, UNSIGNED)?;
+    key.check(parts, &signed, &claim, UNSIGNED)?;
     // The body was not known when the URL was signed; its user may still declare a digest.
     let payload = header(&parts.headers, CONTENT_SHA256)?.unwrap_or(UNSIGNED);
     if payload.starts_with("STREAMING-") {
         let message = "Presigned requests do not take chunked bodies.";
         return Err(Refusal::new("NotImplemented", StatusCode::NOT_IMPLEMENTED, message));
     }
-    payload_of(payload, || key.chunk_signer(&claimed))
+    parse_payload(payload, || key.chunk_signer(&claim))
 }
 
 /// The signing key of one day, region and secret, and the time that it signs.
@@ -190,17 +190,21 @@ struct Key {
 }
 
 impl Key {
-    fn of(claimed: &Claimed, credentials: &Credentials, time: Timestamp) -> Result<Self, Refusal> {
-        let date_time = moment::basic(time);
-        if !date_time.starts_with(&claimed.day) {
+    fn derive(
+        claim: &SignatureClaim,
+        credentials: &Credentials,
+        time: Timestamp,
+    ) -> Result<Self, Refusal> {
+        let date_time = timestamp::format_basic(time);
+        if !date_time.starts_with(&claim.day) {
             let message = "The credential's date is not that of the request.";
             return Err(mismatch(message));
         }
         let secret = credentials
-            .secret_of(&claimed.access_key)
-            .ok_or_else(|| unknown_key(&claimed.access_key))?;
+            .secret_of(&claim.access_key)
+            .ok_or_else(|| unknown_key(&claim.access_key))?;
         let first = format!("AWS4{}", secret.expose());
-        let steps = [claimed.day.as_str(), claimed.region.as_str(), "s3", "aws4_request"];
+        let steps = [claim.day.as_str(), claim.region.as_str(), "s3", "aws4_request"];
         let key = steps.iter().fold(hmac_key(first.as_bytes()), |key, step| {
             hmac_key(hmac::sign(&key, step.as_bytes()).as_ref())
         });
@@ -211,35 +215,35 @@ impl Key {
         &self,
         parts: &Parts,
         pairs: &[(String, String)],
-        claimed: &Claimed,
+        claim: &SignatureClaim,
         payload: &str,
     ) -> Result<(), Refusal> {
-        let asked = Asked {
+        let canonical = CanonicalRequest {
             method: parts.method.as_str(),
             path: parts.uri.path(),
             pairs,
             headers: &parts.headers,
-            signed_headers: &claimed.signed_headers,
+            signed_headers: &claim.signed_headers,
             payload,
         };
-        let forms = asked.forms();
-        let text_of = |form: &[u8]| {
+        let forms = canonical.forms();
+        let string_to_sign = |form: &[u8]| {
             let digest = hex::encode(digest::digest(&digest::SHA256, form));
-            format!("AWS4-HMAC-SHA256\n{}\n{}\n{digest}", self.date_time, claimed.scope())
+            format!("AWS4-HMAC-SHA256\n{}\n{}\n{digest}", self.date_time, claim.scope())
         };
         let is_signed = forms.iter().any(|form| {
-            hmac::verify(&self.key, text_of(form).as_bytes(), &claimed.signature).is_ok()
+            hmac::verify(&self.key, string_to_sign(form).as_bytes(), &claim.signature).is_ok()
         });
         if is_signed {
             return Ok(());
         }
         let form = forms.into_iter().next().unwrap_or_default();
-        Err(explained(claimed, &text_of(&form), &form))
+        Err(signature_mismatch(claim, &string_to_sign(&form), &form))
     }
 
-    fn chunk_signer(&self, claimed: &Claimed) -> ChunkSigner {
-        let scope = claimed.scope();
-        ChunkSigner::new(self.key.clone(), &self.date_time, &scope, &claimed.signature)
+    fn chunk_signer(&self, claim: &SignatureClaim) -> ChunkSigner {
+        let scope = claim.scope();
+        ChunkSigner::new(self.key.clone(), &self.date_time, &scope, &claim.signature)
     }
 }
 
@@ -249,10 +253,10 @@ fn hmac_key(bytes: &[u8]) -> hmac::Key {
 
 /// Checks that the signature covers `host` and every `x-amz-*` header. Otherwise a man in the
 /// middle could add one that changes what the request means.
-fn check_covered(headers: &HeaderMap, claimed: &Claimed) -> Result<(), Refusal> {
+fn check_covered(headers: &HeaderMap, claim: &SignatureClaim) -> Result<(), Refusal> {
     let unsigned = headers.keys().map(http::HeaderName::as_str).filter(|name| {
         let protected = *name == "host" || name.starts_with("x-amz-");
-        protected && !MAY_BE_UNSIGNED.contains(name) && !claimed.covers(name)
+        protected && !OPTIONALLY_SIGNED.contains(name) && !claim.covers(name)
     });
     let unsigned: Vec<&str> = unsigned.collect();
     if unsigned.is_empty() {
@@ -260,32 +264,32 @@ fn check_covered(headers: &HeaderMap, claimed: &Claimed) -> Result<(), Refusal> 
     }
     let message = "There were headers present in the request which were not signed";
     let refusal = Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
-    Err(refusal.with("HeadersNotSigned", unsigned.join(", ")))
+    Err(refusal.with_detail("HeadersNotSigned", unsigned.join(", ")))
 }
 
 /// Returns the time of `x-amz-date`, or else of a signed `Date`.
-fn time_of(headers: &HeaderMap, claimed: &Claimed) -> Result<Timestamp, Refusal> {
+fn request_time(headers: &HeaderMap, claim: &SignatureClaim) -> Result<Timestamp, Refusal> {
     let message = "AWS authentication requires a valid Date or x-amz-date header";
     let denied = || Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
     if let Some(text) = header(headers, "x-amz-date")? {
         return parse_basic(text).ok_or_else(denied);
     }
-    let date = header(headers, DATE.as_str())?.filter(|_| claimed.covers(DATE.as_str()));
+    let date = header(headers, DATE.as_str())?.filter(|_| claim.covers(DATE.as_str()));
     date.and_then(parse_date).ok_or_else(denied)
 }
 
-fn payload_of(text: &str, signer: impl FnOnce() -> ChunkSigner) -> Result<Payload, Refusal> {
+fn parse_payload(text: &str, signer: impl FnOnce() -> ChunkSigner) -> Result<Payload, Refusal> {
     let mut digest = [0; 32];
     match text {
         UNSIGNED => Ok(Payload::Unsigned),
         "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => {
-            Ok(Payload::Chunks { signer: None, is_trailed: true })
+            Ok(Payload::Chunks { signer: None, has_trailer: true })
         }
         "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => {
-            Ok(Payload::Chunks { signer: Some(Box::new(signer())), is_trailed: false })
+            Ok(Payload::Chunks { signer: Some(Box::new(signer())), has_trailer: false })
         }
         "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => {
-            Ok(Payload::Chunks { signer: Some(Box::new(signer())), is_trailed: true })
+            Ok(Payload::Chunks { signer: Some(Box::new(signer())), has_trailer: true })
         }
         _ if text.starts_with("STREAMING-AWS4-ECDSA-") => {
             let message = "Signatures with elliptic curves are not implemented.";
@@ -323,7 +327,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Ref
     text.map_err(|_| bad("InvalidRequest", format!("The header {name} is not of ASCII.")))
 }
 
-const fn skew() -> SignedDuration {
+const fn max_skew() -> SignedDuration {
     SignedDuration::from_secs(CLOCK_SKEW_SECONDS_MAX as i64)
 }
 
@@ -331,12 +335,12 @@ fn bad(code: &'static str, message: impl Into<String>) -> Refusal {
     Refusal::new(code, StatusCode::BAD_REQUEST, message)
 }
 
-fn skewed(time: Timestamp, now: Timestamp) -> Refusal {
+fn time_too_skewed(time: Timestamp, now: Timestamp) -> Refusal {
     let message = "The difference between the request time and the current time is too large.";
     Refusal::new("RequestTimeTooSkewed", StatusCode::FORBIDDEN, message)
-        .with("RequestTime", moment::basic(time))
-        .with("ServerTime", shown(now))
-        .with("MaxAllowedSkewMilliseconds", skew().as_millis().to_string())
+        .with_detail("RequestTime", timestamp::format_basic(time))
+        .with_detail("ServerTime", shown(now))
+        .with_detail("MaxAllowedSkewMilliseconds", max_skew().as_millis().to_string())
 }
 
 /// Formats a time for error documents, to the second.
@@ -347,16 +351,16 @@ fn shown(time: Timestamp) -> String {
 /// Returns the error for a signature that does not match, with the request as its signer should
 /// have seen it: a proxy may have changed a header. All of it came from the client; it contains
 /// neither the secret nor the right signature.
-fn explained(claimed: &Claimed, text: &str, form: &[u8]) -> Refusal {
+fn signature_mismatch(claim: &SignatureClaim, text: &str, form: &[u8]) -> Refusal {
     let message = "The request signature we calculated does not match the signature you provided. \
                    Check your key and signing method.";
     mismatch(message)
-        .with("AWSAccessKeyId", &claimed.access_key)
-        .with("StringToSign", text)
-        .with("SignatureProvided", hex::encode(claimed.signature))
-        .with("StringToSignBytes", spaced_hex(text.as_bytes()))
-        .with("CanonicalRequest", String::from_utf8_lossy(form))
-        .with("CanonicalRequestBytes", spaced_hex(form))
+        .with_detail("AWSAccessKeyId", &claim.access_key)
+        .with_detail("StringToSign", text)
+        .with_detail("SignatureProvided", hex::encode(claim.signature))
+        .with_detail("StringToSignBytes", spaced_hex(text.as_bytes()))
+        .with_detail("CanonicalRequest", String::from_utf8_lossy(form))
+        .with_detail("CanonicalRequestBytes", spaced_hex(form))
 }
 
 fn spaced_hex(bytes: &[u8]) -> String {
@@ -367,7 +371,7 @@ fn spaced_hex(bytes: &[u8]) -> String {
 fn unknown_key(access_key: &str) -> Refusal {
     let message = "The access key Id you provided does not exist in our records.";
     Refusal::new("InvalidAccessKeyId", StatusCode::FORBIDDEN, message)
-        .with("AWSAccessKeyId", access_key)
+        .with_detail("AWSAccessKeyId", access_key)
 }
 
 fn mismatch(message: &str) -> Refusal {

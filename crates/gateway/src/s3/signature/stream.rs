@@ -9,7 +9,7 @@ use ring::{digest, hmac};
 pub(crate) struct ChunkSigner {
     key: hmac::Key,
     /// `DATE-TIME \n SCOPE \n`.
-    place: String,
+    prefix: String,
     /// The signature of the previous chunk, or of the request; hexadecimal.
     previous: String,
     running: digest::Context,
@@ -17,7 +17,7 @@ pub(crate) struct ChunkSigner {
 
 impl std::fmt::Debug for ChunkSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChunkSigner").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("ChunkSigner").field("place", &self.prefix).finish_non_exhaustive()
     }
 }
 
@@ -25,14 +25,14 @@ impl ChunkSigner {
     pub(super) fn new(key: hmac::Key, date_time: &str, scope: &str, request: &[u8; 32]) -> Self {
         Self {
             key,
-            place: format!("{date_time}\n{scope}\n"),
+            prefix: format!("{date_time}\n{scope}\n"),
             previous: hex::encode(request),
             running: digest::Context::new(&digest::SHA256),
         }
     }
 
     /// Returns a signer with any scope and key, for tests and fuzzing.
-    pub(crate) fn of_key(key: &[u8]) -> Self {
+    pub(crate) fn from_key(key: &[u8]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
         Self::new(key, "20260101T000000Z", "20260101/any/s3/aws4_request", &[0; 32])
     }
@@ -48,7 +48,7 @@ impl ChunkSigner {
         let digest = std::mem::replace(&mut self.running, fresh).finish();
         let text = format!(
             "AWS4-HMAC-SHA256-PAYLOAD\n{}{}\n{}\n{}",
-            self.place,
+            self.prefix,
             self.previous,
             hex::encode(digest::digest(&digest::SHA256, b"")),
             hex::encode(digest)
@@ -66,7 +66,7 @@ impl ChunkSigner {
         lines.sort_unstable();
         let text = format!(
             "AWS4-HMAC-SHA256-TRAILER\n{}{}\n{}",
-            self.place,
+            self.prefix,
             self.previous,
             hex::encode(digest::digest(&digest::SHA256, &lines.concat()))
         );

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderValue, Request};
 use jiff::{Timestamp, ToSpan as _};
 
-use super::{Claimed, Payload, parse_basic, parse_date, strip, verify};
+use super::{Payload, SignatureClaim, parse_basic, parse_date, strip, verify};
 use crate::Credentials;
 use crate::s3::chunks::ChunkDecoder;
 
@@ -132,7 +132,7 @@ fn the_example_of_chunks_verifies() {
     let seed = "4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9";
     let parts = example("PUT", "/examplebucket/chunkObject.txt", &headers, seed);
     let found = verify(&parts, &keys(), then()).unwrap();
-    let Some(Payload::Chunks { signer, is_trailed }) = found else { panic!("{found:?}") };
+    let Some(Payload::Chunks { signer, has_trailer }) = found else { panic!("{found:?}") };
     let mut body = Vec::new();
     for (bytes, signature) in [
         (65_536, "ad80c730a21e5b8d04586a2213dd63b9a0e99e0e2307b0ade35a65485a288648"),
@@ -144,7 +144,7 @@ fn the_example_of_chunks_verifies() {
         body.extend(b"\r\n");
     }
     assert_eq!(body.len(), 66_824);
-    let mut decoder = ChunkDecoder::new(signer.map(|signer| *signer), is_trailed, None);
+    let mut decoder = ChunkDecoder::new(signer.map(|signer| *signer), has_trailer, None);
     let mut out = VecDeque::new();
     decoder.push(Bytes::from(body), &mut out).unwrap();
     assert_eq!(out.iter().map(Bytes::len).sum::<usize>(), 66_560);
@@ -205,11 +205,11 @@ fn malformed_headers_are_named() {
     let good = format!(
         "AWS4-HMAC-SHA256 Credential={SCOPE}, SignedHeaders=host;x-amz-date, Signature={EMPTY}"
     );
-    let claimed = Claimed::of_header(&good).unwrap();
-    assert_eq!((claimed.day.as_str(), claimed.region.as_str()), ("20130524", "us-east-1"));
+    let claim = SignatureClaim::from_header(&good).unwrap();
+    assert_eq!((claim.day.as_str(), claim.region.as_str()), ("20130524", "us-east-1"));
     for region in ["US", "EU", "eu-west-3", "", "minio_local.1"] {
         let text = good.replace("us-east-1", region);
-        assert_eq!(Claimed::of_header(&text).unwrap().region, region);
+        assert_eq!(SignatureClaim::from_header(&text).unwrap().region, region);
     }
     for bad in [
         String::new(),
@@ -229,7 +229,7 @@ fn malformed_headers_are_named() {
         format!("{good}, Signature={EMPTY}"),
         format!("{good}, More=1"),
     ] {
-        assert!(Claimed::of_header(&bad).is_err(), "{bad}");
+        assert!(SignatureClaim::from_header(&bad).is_err(), "{bad}");
     }
 }
 

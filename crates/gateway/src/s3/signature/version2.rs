@@ -88,21 +88,21 @@ pub(crate) fn verify(
         return Ok(None);
     }
     let pairs = pairs(query)?;
-    let claim = Claim::of(&pairs)?;
+    let claim = Claim::parse(&pairs)?;
     check_covered(&pairs)?;
     if now > claim.expires {
         return Err(denied("Request has expired")
-            .with("Expires", shown(claim.expires))
-            .with("ServerTime", shown(now)));
+            .with_detail("Expires", shown(claim.expires))
+            .with_detail("ServerTime", shown(now)));
     }
     let secret =
         credentials.secret_of(claim.access_key).ok_or_else(|| unknown_key(claim.access_key))?;
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.expose().as_bytes());
-    let texts = texts(parts, bucket, claim.expires, &pairs)?;
-    if texts.iter().any(|text| hmac::verify(&key, text, &claim.signature).is_ok()) {
+    let strings_to_sign = strings_to_sign(parts, bucket, claim.expires, &pairs)?;
+    if strings_to_sign.iter().any(|text| hmac::verify(&key, text, &claim.signature).is_ok()) {
         return Ok(Some(Payload::Unsigned));
     }
-    Err(claim.explained(&texts[0]))
+    Err(claim.signature_mismatch(&strings_to_sign[0]))
 }
 
 /// The claimed signature of a query.
@@ -113,7 +113,7 @@ struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    fn of(pairs: &'a [(String, String)]) -> Result<Self, Refusal> {
+    fn parse(pairs: &'a [(String, String)]) -> Result<Self, Refusal> {
         let value = |name| unique(pairs, name).map_err(denied);
         let [access_key, signature, expires] =
             [value("AWSAccessKeyId")?, value("Signature")?, value("Expires")?];
@@ -132,34 +132,35 @@ impl<'a> Claim<'a> {
         Ok(Self { access_key, expires, signature })
     }
 
-    /// Like `explained` of version 4: shows neither the secret nor the right signature.
-    fn explained(&self, text: &[u8]) -> Refusal {
+    /// Like `signature_mismatch` of version 4: shows neither the secret nor the right signature.
+    fn signature_mismatch(&self, text: &[u8]) -> Refusal {
         let message = "The request signature we calculated does not match the signature you \
                        provided. Check your key and signing method.";
         mismatch(message)
-            .with("AWSAccessKeyId", self.access_key)
-            .with("StringToSign", String::from_utf8_lossy(text))
-            .with("SignatureProvided", BASE64.encode(&self.signature))
-            .with("StringToSignBytes", spaced_hex(text))
+            .with_detail("AWSAccessKeyId", self.access_key)
+            .with_detail("StringToSign", String::from_utf8_lossy(text))
+            .with_detail("SignatureProvided", BASE64.encode(&self.signature))
+            .with_detail("StringToSignBytes", spaced_hex(text))
     }
 }
 
 fn check_covered(pairs: &[(String, String)]) -> Result<(), Refusal> {
-    let is_open = |name: &&str| !QUERY_NAMES.contains(name) && !COVERED.contains(name);
-    let open: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).filter(is_open).collect();
-    if open.is_empty() {
+    let is_uncovered = |name: &&str| !QUERY_NAMES.contains(name) && !COVERED.contains(name);
+    let uncovered: Vec<&str> =
+        pairs.iter().map(|(name, _)| name.as_str()).filter(is_uncovered).collect();
+    if uncovered.is_empty() {
         return Ok(());
     }
     let message = format!(
         "A signature of version 2 does not cover these parameters of the query: {}. Sign with \
          version 4.",
-        open.join(", ")
+        uncovered.join(", ")
     );
     Err(denied(&message))
 }
 
 /// Returns the strings that may have been signed: with the path encoded as S3 does it, and as sent.
-fn texts(
+fn strings_to_sign(
     parts: &Parts,
     bucket: Option<&str>,
     expires: Timestamp,
@@ -178,16 +179,16 @@ fn texts(
     let bucket = bucket.map_or_else(String::new, |bucket| format!("/{bucket}"));
     let sub_resources = sub_resources(pairs);
     let path = parts.uri.path();
-    let proper = percent::encode_bytes(&percent::decode_bytes(path), true);
+    let encoded = percent::encode_bytes(&percent::decode_bytes(path), true);
     let text = |path: &str| {
         let resource = format!("{bucket}{path}{sub_resources}");
         [head.as_slice(), resource.as_bytes()].concat()
     };
-    let mut texts = vec![text(&proper)];
-    if proper != path {
-        texts.push(text(path));
+    let mut strings_to_sign = vec![text(&encoded)];
+    if encoded != path {
+        strings_to_sign.push(text(path));
     }
-    Ok(texts)
+    Ok(strings_to_sign)
 }
 
 fn push_amz_headers(text: &mut Vec<u8>, headers: &HeaderMap) {

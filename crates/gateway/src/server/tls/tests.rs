@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{Timestamp, ToSpan as _};
 use rcgen::{CertificateParams, KeyPair};
 
-use super::own::is_due;
+use super::self_signed::is_due;
 use super::{Renewal, Tls, read_chain};
 use crate::TlsConfig;
 
@@ -36,7 +36,7 @@ fn it_is_renewed_while_the_server_runs() {
     let tls = read(&directory, now());
     let text = |name: &str| fs::read(directory.join(name)).unwrap();
     let (first, key) = (text("cert.pem"), text("key.pem"));
-    let shown = || renewal(&tls).shown.0.read().unwrap().cert.clone();
+    let shown = || renewal(&tls).current.0.read().unwrap().cert.clone();
     assert!(!renewal(&tls).renew(after(330)).unwrap());
     assert_eq!(text("cert.pem"), first);
     assert!(renewal(&tls).renew(after(340)).unwrap(), "it is over in 25 days");

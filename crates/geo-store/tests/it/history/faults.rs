@@ -1,6 +1,6 @@
 //! Faults planted in a correct history: the answers of a faulty store.
 
-use super::{Asked, Moment, On, Operation, Told, by_key};
+use super::{Call, Moment, Operation, Precondition, Reply, by_key};
 
 /// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,23 +39,23 @@ impl Fault {
 
 /// Returns each acknowledged put of a version, with a later acknowledged put.
 fn replaced(all: &[Operation]) -> impl Iterator<Item = (&Operation, &Operation)> {
-    let puts = || all.iter().filter(|one| matches!(one.told, Told::Wrote(_)));
+    let puts = || all.iter().filter(|one| matches!(one.reply, Reply::Wrote(_)));
     puts().filter_map(move |put| Some((put, puts().find(|by| by.called > put.returned)?)))
 }
 
-fn with(all: &[Operation], what: Operation) -> Vec<Operation> {
-    [all, &[what]].concat()
+fn with_operation(all: &[Operation], operation: Operation) -> Vec<Operation> {
+    [all, &[operation]].concat()
 }
 
 /// Creates a get that takes no time.
-fn get(key: u64, told: Told, at: Moment) -> Operation {
-    Operation { client: u64::MAX, key, asked: Asked::Get, told, called: at, returned: at }
+fn get(key: u64, reply: Reply, at: Moment) -> Operation {
+    Operation { client: u64::MAX, key, call: Call::Get, reply, called: at, returned: at }
 }
 
 fn stale(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
     for (put, by) in replaced(all) {
         let Some((tag, version)) = put.knows() else { continue };
-        planted.push(with(all, get(put.key, Told::Read(tag, version), by.returned + 1)));
+        planted.push(with_operation(all, get(put.key, Reply::Read(tag, version), by.returned + 1)));
     }
 }
 
@@ -66,48 +66,51 @@ fn lost_update(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
     let after = ended.map_or(0, |at| at + 1);
     for (put, _) in replaced(all) {
         let Some((tag, version)) = put.knows() else { continue };
-        let asked = Asked::Put(u64::MAX, On::Is(version, tag));
-        let told = Told::Wrote(last + 1);
-        planted.push(with(all, Operation { asked, told, ..get(put.key, told, after) }));
+        let call = Call::Put(u64::MAX, Precondition::Is(version, tag));
+        let reply = Reply::Wrote(last + 1);
+        planted.push(with_operation(all, Operation { call, reply, ..get(put.key, reply, after) }));
     }
 }
 
 fn resurrected(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
-    for delete in all.iter().filter(|one| one.told == Told::Deleted) {
+    for delete in all.iter().filter(|one| one.reply == Reply::Deleted) {
         let known = all
             .iter()
-            .filter(|one| matches!(one.told, Told::Wrote(_)) && one.returned < delete.called);
+            .filter(|one| matches!(one.reply, Reply::Wrote(_)) && one.returned < delete.called);
         let Some((tag, version)) = known.rev().find_map(Operation::knows) else { continue };
-        planted.push(with(all, get(delete.key, Told::Read(tag, version), delete.returned + 1)));
+        planted.push(with_operation(
+            all,
+            get(delete.key, Reply::Read(tag, version), delete.returned + 1),
+        ));
     }
 }
 
 fn swapped(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
     let reads: Vec<usize> =
-        (0..all.len()).filter(|at| matches!(all[*at].told, Told::Read(..))).collect();
+        (0..all.len()).filter(|at| matches!(all[*at].reply, Reply::Read(..))).collect();
     for pair in reads.windows(2) {
         let [(a, first), (b, second)] = [pair[0], pair[1]].map(|at| (at, all[at].knows()));
         let (Some((one, v)), Some((other, w))) = (first, second) else { continue };
         // Another operation saw the value of the first version.
         let others = all.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
-        let told = others.filter_map(|(_, one)| one.knows()).any(|(_, version)| version == v);
-        if v != w && told {
+        let reply = others.filter_map(|(_, one)| one.knows()).any(|(_, version)| version == v);
+        if v != w && reply {
             let mut all = all.to_vec();
-            all[a].told = Told::Read(other, v);
-            all[b].told = Told::Read(one, w);
+            all[a].reply = Reply::Read(other, v);
+            all[b].reply = Reply::Read(one, w);
             planted.push(all);
         }
     }
 }
 
 fn vanished(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
-    for put in all.iter().filter(|one| matches!(one.told, Told::Wrote(_))) {
+    for put in all.iter().filter(|one| matches!(one.reply, Reply::Wrote(_))) {
         let at = put.returned + 1;
         let may_be = |one: &Operation| {
             one.is_delete_that_may_have_been() && one.called <= at && one.returned >= put.called
         };
         if !all.iter().any(may_be) {
-            planted.push(with(all, get(put.key, Told::Nothing, at)));
+            planted.push(with_operation(all, get(put.key, Reply::Nothing, at)));
         }
     }
 }

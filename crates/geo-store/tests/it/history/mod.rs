@@ -34,7 +34,7 @@ pub(crate) fn now() -> Moment {
 
 /// Condition of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum On {
+pub(crate) enum Precondition {
     Always,
     Absent,
     /// The object is still this version, with this value.
@@ -43,15 +43,15 @@ pub(crate) enum On {
 
 /// A client's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Asked {
-    Put(Tag, On),
+pub(crate) enum Call {
+    Put(Tag, Precondition),
     Delete,
     Get,
 }
 
 /// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Told {
+pub(crate) enum Reply {
     /// The put is this version.
     Wrote(u64),
     /// The condition is not met.
@@ -70,8 +70,8 @@ pub(crate) enum Told {
 /// A line of a history.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Line {
-    Begun { number: u64, key: u64, asked: Asked, at: Moment },
-    Ended { number: u64, told: Told, at: Moment },
+    Begun { number: u64, key: u64, call: Call, at: Moment },
+    Ended { number: u64, reply: Reply, at: Moment },
 }
 
 /// A call and its answer.
@@ -79,8 +79,8 @@ pub(crate) enum Line {
 pub(crate) struct Operation {
     pub(crate) client: u64,
     pub(crate) key: u64,
-    pub(crate) asked: Asked,
-    pub(crate) told: Told,
+    pub(crate) call: Call,
+    pub(crate) reply: Reply,
     pub(crate) called: Moment,
     /// The end of time if the outcome is unknown.
     pub(crate) returned: Moment,
@@ -89,15 +89,15 @@ pub(crate) struct Operation {
 impl Operation {
     /// Returns the value and the version that it wrote or read, by its answer.
     fn knows(&self) -> Option<(Tag, u64)> {
-        match (self.asked, self.told) {
-            (Asked::Put(tag, _), Told::Wrote(version)) => Some((tag, version)),
-            (Asked::Get, Told::Read(tag, version)) => Some((tag, version)),
+        match (self.call, self.reply) {
+            (Call::Put(tag, _), Reply::Wrote(version)) => Some((tag, version)),
+            (Call::Get, Reply::Read(tag, version)) => Some((tag, version)),
             _ => None,
         }
     }
 
     fn is_delete_that_may_have_been(&self) -> bool {
-        self.asked == Asked::Delete && matches!(self.told, Told::Deleted | Told::Unknown)
+        self.call == Call::Delete && matches!(self.reply, Reply::Deleted | Reply::Unknown)
     }
 }
 
@@ -106,15 +106,15 @@ pub(crate) fn read(client: u64, lines: &str) -> Vec<Operation> {
     let mut operations = BTreeMap::new();
     for line in lines.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         match serde_json::from_str(line).unwrap() {
-            Line::Begun { number, key, asked, at } => {
-                let (told, returned) = (Told::Unknown, Moment::MAX);
-                let one = Operation { client, key, asked, told, called: at, returned };
+            Line::Begun { number, key, call, at } => {
+                let (reply, returned) = (Reply::Unknown, Moment::MAX);
+                let one = Operation { client, key, call, reply, called: at, returned };
                 assert!(operations.insert(number, one).is_none(), "{number} twice");
             }
-            Line::Ended { number, told, at } => {
+            Line::Ended { number, reply, at } => {
                 let one = operations.get_mut(&number).unwrap();
-                one.told = told;
-                if told != Told::Unknown {
+                one.reply = reply;
+                if reply != Reply::Unknown {
                     one.returned = at;
                 }
             }

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use fulgurite_units::{RandomStream, Seed};
 
 use super::faults::Fault;
-use super::{Asked, Line, Moment, On, Operation, Told, read, versions, windows};
+use super::{Call, Line, Moment, Operation, Precondition, Reply, read, versions, windows};
 
 /// Creates an operation on the one object: its call, its answer, and when they happened.
-fn did(asked: Asked, told: Told, (called, returned): (Moment, Moment)) -> Operation {
-    let returned = if told == Told::Unknown { Moment::MAX } else { returned };
-    Operation { client: 0, key: 0, asked, told, called, returned }
+fn did(call: Call, reply: Reply, (called, returned): (Moment, Moment)) -> Operation {
+    let returned = if reply == Reply::Unknown { Moment::MAX } else { returned };
+    Operation { client: 0, key: 0, call, reply, called, returned }
 }
 
 fn put(tag: u64, version: u64, at: (Moment, Moment)) -> Operation {
-    did(Asked::Put(tag, On::Always), Told::Wrote(version), at)
+    did(Call::Put(tag, Precondition::Always), Reply::Wrote(version), at)
 }
 
 fn get(tag: u64, version: u64, at: (Moment, Moment)) -> Operation {
-    did(Asked::Get, Told::Read(tag, version), at)
+    did(Call::Get, Reply::Read(tag, version), at)
 }
 
 fn nothing(at: (Moment, Moment)) -> Operation {
-    did(Asked::Get, Told::Nothing, at)
+    did(Call::Get, Reply::Nothing, at)
 }
 
 fn deleted(at: (Moment, Moment)) -> Operation {
-    did(Asked::Delete, Told::Deleted, at)
+    did(Call::Delete, Reply::Deleted, at)
 }
 
 /// Compares the verdicts of both checks on a history: by versions, and by windows.
@@ -54,22 +54,22 @@ fn what_may_be_is_right() {
 
 #[test]
 fn what_nobody_knows_is_done_late_or_never() {
-    let unknown = did(Asked::Put(2, On::Always), Told::Unknown, (2, 3));
+    let unknown = did(Call::Put(2, Precondition::Always), Reply::Unknown, (2, 3));
     let first = put(1, 1, (0, 1));
     check(&[first, unknown, get(1, 1, (4, 5))], RIGHT);
     check(&[first, unknown, get(1, 1, (4, 5)), get(2, 2, (6, 7))], RIGHT);
     // Seen, and then no longer.
     check(&[first, unknown, get(2, 2, (4, 5)), get(1, 1, (6, 7))], WRONG);
-    let unknown = did(Asked::Delete, Told::Unknown, (2, 3));
+    let unknown = did(Call::Delete, Reply::Unknown, (2, 3));
     check(&[first, unknown, get(1, 1, (4, 5)), nothing((6, 7))], RIGHT);
     check(&[first, unknown, nothing((4, 5)), get(1, 1, (6, 7))], (true, false));
     // Not seen, but it blocks another.
-    let unknown = did(Asked::Put(2, On::Absent), Told::Unknown, (0, 1));
-    let refused = did(Asked::Put(3, On::Absent), Told::Refused, (4, 5));
+    let unknown = did(Call::Put(2, Precondition::Absent), Reply::Unknown, (0, 1));
+    let refused = did(Call::Put(3, Precondition::Absent), Reply::Refused, (4, 5));
     check(&[unknown, nothing((2, 3)), refused], RIGHT);
     check(&[nothing((2, 3)), refused], (true, false));
     // A failed put had no effect.
-    let failed = did(Asked::Put(2, On::Always), Told::Failed, (2, 3));
+    let failed = did(Call::Put(2, Precondition::Always), Reply::Failed, (2, 3));
     check(&[first, failed, get(1, 1, (4, 5))], RIGHT);
     check(&[first, failed, get(2, 2, (4, 5))], WRONG);
 }
@@ -88,13 +88,15 @@ fn stale_reads_are_refused() {
 #[test]
 fn lost_updates_are_refused() {
     let first = put(1, 1, (0, 1));
-    let update = |tag, version, at| did(Asked::Put(tag, On::Is(1, 1)), Told::Wrote(version), at);
+    let update =
+        |tag, version, at| did(Call::Put(tag, Precondition::Is(1, 1)), Reply::Wrote(version), at);
     check(&[first, update(2, 2, (2, 5)), get(2, 2, (6, 7))], RIGHT);
     check(&[first, update(2, 2, (2, 5)), update(3, 3, (3, 6))], WRONG);
-    let create = |tag, version, at| did(Asked::Put(tag, On::Absent), Told::Wrote(version), at);
+    let create =
+        |tag, version, at| did(Call::Put(tag, Precondition::Absent), Reply::Wrote(version), at);
     check(&[first, create(2, 2, (2, 3))], WRONG);
     check(&[first, deleted((2, 3)), create(2, 3, (4, 5)), get(2, 3, (6, 7))], RIGHT);
-    let refused = did(Asked::Put(2, On::Is(1, 1)), Told::Refused, (2, 3));
+    let refused = did(Call::Put(2, Precondition::Is(1, 1)), Reply::Refused, (2, 3));
     check(&[first, refused], (true, false));
 }
 
@@ -114,11 +116,11 @@ fn resurrected_and_swapped_values_are_refused() {
 fn objects_and_clients_do_not_mix() {
     let of = |key, one| Operation { key, ..one };
     check(&[of(0, put(1, 1, (0, 1))), of(1, nothing((2, 3)))], RIGHT);
-    let begun = Line::Begun { number: 0, key: 3, asked: Asked::Delete, at: 5 };
+    let begun = Line::Begun { number: 0, key: 3, call: Call::Delete, at: 5 };
     let line = serde_json::to_string(&begun).unwrap();
     // It was killed while it logged the end of the call.
     let all = read(7, &format!("{line}\n{{\"Ended\":"));
-    let expected = Operation { client: 7, key: 3, ..did(Asked::Delete, Told::Unknown, (5, 0)) };
+    let expected = Operation { client: 7, key: 3, ..did(Call::Delete, Reply::Unknown, (5, 0)) };
     assert_eq!(all, [expected]);
 }
 
@@ -140,41 +142,41 @@ fn right(random: &mut RandomStream) -> Vec<Operation> {
     let mut write = |is: &mut Option<(u64, u64)>, tag: Option<u64>| {
         version += 1;
         *is = tag.map(|tag| (version, tag));
-        Told::Wrote(version)
+        Reply::Wrote(version)
     };
     for (_, tag, called, returned) in calls {
         let on = match random.below(3) {
-            0 => On::Always,
-            1 => On::Absent,
+            0 => Precondition::Always,
+            1 => Precondition::Absent,
             _ => {
                 // Pick a version answered by then, most often the last.
-                let told = history.iter().filter(|one| one.returned < called);
+                let reply = history.iter().filter(|one| one.returned < called);
                 let known =
-                    told.rev().filter_map(Operation::knows).nth(usize::from(random.below(2) == 0));
-                known.map_or(On::Always, |(tag, version)| On::Is(version, tag))
+                    reply.rev().filter_map(Operation::knows).nth(usize::from(random.below(2) == 0));
+                known.map_or(Precondition::Always, |(tag, version)| Precondition::Is(version, tag))
             }
         };
-        let (asked, told) = match random.below(5) {
-            0 if is.is_none() => (Asked::Delete, Told::Nothing),
+        let (call, reply) = match random.below(5) {
+            0 if is.is_none() => (Call::Delete, Reply::Nothing),
             0 => {
                 write(&mut is, None);
-                (Asked::Delete, Told::Deleted)
+                (Call::Delete, Reply::Deleted)
             }
             1 | 2 => {
-                (Asked::Get, is.map_or(Told::Nothing, |(version, tag)| Told::Read(tag, version)))
+                (Call::Get, is.map_or(Reply::Nothing, |(version, tag)| Reply::Read(tag, version)))
             }
             _ => {
                 let met = match on {
-                    On::Always => true,
-                    On::Absent => is.is_none(),
-                    On::Is(version, tag) => is == Some((version, tag)),
+                    Precondition::Always => true,
+                    Precondition::Absent => is.is_none(),
+                    Precondition::Is(version, tag) => is == Some((version, tag)),
                 };
-                let told = if met { write(&mut is, Some(tag)) } else { Told::Refused };
-                (Asked::Put(tag, on), told)
+                let reply = if met { write(&mut is, Some(tag)) } else { Reply::Refused };
+                (Call::Put(tag, on), reply)
             }
         };
-        let told = if returned.is_some() { told } else { Told::Unknown };
-        history.push(did(asked, told, (called, returned.unwrap_or(0))));
+        let reply = if returned.is_some() { reply } else { Reply::Unknown };
+        history.push(did(call, reply, (called, returned.unwrap_or(0))));
     }
     history
 }

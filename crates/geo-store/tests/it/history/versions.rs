@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Asked, Moment, On, Operation, Tag, Told, by_key};
+use super::{Call, Moment, Operation, Precondition, Reply, Tag, by_key};
 
 /// Checks that every answer was right.
 pub(crate) fn check(history: &[Operation]) -> Result<(), String> {
@@ -29,7 +29,7 @@ impl<'a> Object<'a> {
     fn of(all: &'a [Operation]) -> Result<Self, String> {
         let mut puts = BTreeMap::new();
         for one in all {
-            if let Asked::Put(tag, _) = one.asked
+            if let Call::Put(tag, _) = one.call
                 && let Some(other) = puts.insert(tag, one)
             {
                 return Err(format!("{one:?} and {other:?} put the same value"));
@@ -45,7 +45,7 @@ impl<'a> Object<'a> {
         }
         let ends = |one: &'a Operation| Some((one.returned, one.knows()?.1));
         let newest = growing(all.iter().filter_map(ends).collect());
-        let ended = all.iter().filter(|one| one.told == Told::Deleted);
+        let ended = all.iter().filter(|one| one.reply == Reply::Deleted);
         let hides = ended.map(|one| (one.returned, before(&newest, one.called)));
         let hidden = growing(hides.collect());
         let deletes = all.iter().filter(|one| one.is_delete_that_may_have_been()).collect();
@@ -53,11 +53,11 @@ impl<'a> Object<'a> {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.all.iter().try_for_each(|one| match one.told {
-            Told::Wrote(version) => self.check_write(one, version),
-            Told::Read(tag, version) => self.check_read(one, tag, version),
-            Told::Nothing => self.check_nothing(one),
-            Told::Refused | Told::Deleted | Told::Failed | Told::Unknown => Ok(()),
+        self.all.iter().try_for_each(|one| match one.reply {
+            Reply::Wrote(version) => self.check_write(one, version),
+            Reply::Read(tag, version) => self.check_read(one, tag, version),
+            Reply::Nothing => self.check_nothing(one),
+            Reply::Refused | Reply::Deleted | Reply::Failed | Reply::Unknown => Ok(()),
         })
     }
 
@@ -66,17 +66,19 @@ impl<'a> Object<'a> {
         if version <= known {
             return Err(format!("{one:?} comes after version {known} in time"));
         }
-        let Asked::Put(_, on) = one.asked else { return Err(format!("{one:?}")) };
+        let Call::Put(_, on) = one.call else { return Err(format!("{one:?}")) };
         let last = self.versions.range(..version).next_back();
         match (on, last) {
             // The expected version itself may come from a put without an answer.
-            (On::Is(expected, _), last) if last.is_some_and(|(last, _)| *last > expected) => {
+            (Precondition::Is(expected, _), last)
+                if last.is_some_and(|(last, _)| *last > expected) =>
+            {
                 Err(format!("{one:?} does not see {last:?}"))
             }
-            (On::Absent, Some((last, _))) if !self.may_be_deleted(*last, one) => {
+            (Precondition::Absent, Some((last, _))) if !self.may_be_deleted(*last, one) => {
                 Err(format!("{one:?} does not see {last:?}"))
             }
-            (On::Always | On::Absent | On::Is(..), _) => Ok(()),
+            (Precondition::Always | Precondition::Absent | Precondition::Is(..), _) => Ok(()),
         }
     }
 
@@ -84,7 +86,7 @@ impl<'a> Object<'a> {
         let Some(put) = self.puts.get(&tag) else {
             return Err(format!("{one:?} reads what nobody put"));
         };
-        if put.called > one.returned || matches!(put.told, Told::Refused | Told::Failed) {
+        if put.called > one.returned || matches!(put.reply, Reply::Refused | Reply::Failed) {
             return Err(format!("{one:?} reads {put:?}"));
         }
         let known = before(&self.newest, one.called);

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use porcupine_rs::{Model, Operation as Entry, check_operations};
 
-use super::{Asked, Moment, On, Operation, Tag, Told, by_key};
+use super::{Call, Moment, Operation, Precondition, Reply, Tag, by_key};
 
 /// Size of the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,35 +47,35 @@ enum Is {
 
 /// Operations with an unknown outcome, which may happen at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Loose {
-    puts: Vec<On>,
+struct UnknownOutcomes {
+    puts: Vec<Precondition>,
     deletes: bool,
 }
 
-impl Loose {
-    fn add(&mut self, asked: Asked) {
-        match asked {
-            Asked::Put(_, on) if !self.puts.contains(&on) => self.puts.push(on),
-            Asked::Put(..) | Asked::Get => {}
-            Asked::Delete => self.deletes = true,
+impl UnknownOutcomes {
+    fn add(&mut self, call: Call) {
+        match call {
+            Call::Put(_, on) if !self.puts.contains(&on) => self.puts.push(on),
+            Call::Put(..) | Call::Get => {}
+            Call::Delete => self.deletes = true,
         }
     }
 }
 
 /// All possible states of an object at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct May {
+struct PossibleStates {
     is: BTreeSet<Is>,
-    loose: Loose,
+    loose: UnknownOutcomes,
 }
 
-impl May {
+impl PossibleStates {
     /// Adds all states that the operations with an unknown outcome can lead to.
     fn loosened(mut self) -> Self {
-        let meets = |is: &BTreeSet<Is>, on: &On| match on {
-            On::Always => true,
-            On::Absent => is.contains(&Is::Nothing),
-            On::Is(_, tag) => is.contains(&Is::Value(*tag)),
+        let meets = |is: &BTreeSet<Is>, on: &Precondition| match on {
+            Precondition::Always => true,
+            Precondition::Absent => is.contains(&Is::Nothing),
+            Precondition::Is(_, tag) => is.contains(&Is::Value(*tag)),
         };
         if self.loose.deletes {
             self.is.insert(Is::Nothing);
@@ -90,10 +90,10 @@ impl May {
 #[derive(Clone, Debug)]
 enum Step {
     /// A window begins.
-    Begin(May),
+    Begin(PossibleStates),
     /// This may happen from now on.
-    Loosen(Asked),
-    Did(Asked, Told),
+    AddUnknown(Call),
+    Did(Call, Reply),
     /// The window ends with the object in this state.
     End(Is),
 }
@@ -102,64 +102,64 @@ enum Step {
 struct Object;
 
 impl Model for Object {
-    type State = May;
+    type State = PossibleStates;
     type Op = Step;
     type Metadata = ();
 
-    fn init() -> May {
-        May::default()
+    fn init() -> PossibleStates {
+        PossibleStates::default()
     }
 
-    fn step(state: &May, step: &Step) -> (bool, May) {
-        if let Step::Begin(may) = step {
-            return (true, may.clone());
+    fn step(state: &PossibleStates, step: &Step) -> (bool, PossibleStates) {
+        if let Step::Begin(possible) = step {
+            return (true, possible.clone());
         }
-        let mut may = state.clone().loosened();
-        if let Step::Loosen(asked) = step {
-            may.loose.add(*asked);
-            return (true, may);
+        let mut possible = state.clone().loosened();
+        if let Step::AddUnknown(call) = step {
+            possible.loose.add(*call);
+            return (true, possible);
         }
-        let is_value = |tag: Tag| may.is.contains(&Is::Value(tag));
+        let is_value = |tag: Tag| possible.is.contains(&Is::Value(tag));
         let after = match *step {
-            Step::Begin(_) | Step::Loosen(_) => BTreeSet::new(),
-            Step::End(is) => may.is.intersection(&BTreeSet::from([is])).copied().collect(),
-            Step::Did(Asked::Put(_, on), Told::Refused) => {
+            Step::Begin(_) | Step::AddUnknown(_) => BTreeSet::new(),
+            Step::End(is) => possible.is.intersection(&BTreeSet::from([is])).copied().collect(),
+            Step::Did(Call::Put(_, on), Reply::Refused) => {
                 let not = match on {
-                    On::Always => return (false, may),
-                    On::Absent => Is::Nothing,
-                    On::Is(_, tag) => Is::Value(tag),
+                    Precondition::Always => return (false, possible),
+                    Precondition::Absent => Is::Nothing,
+                    Precondition::Is(_, tag) => Is::Value(tag),
                 };
-                may.is.iter().copied().filter(|is| *is != not).collect()
+                possible.is.iter().copied().filter(|is| *is != not).collect()
             }
-            Step::Did(Asked::Put(tag, on), _) => {
+            Step::Did(Call::Put(tag, on), _) => {
                 let met = match on {
-                    On::Always => true,
-                    On::Absent => may.is.contains(&Is::Nothing),
-                    On::Is(_, tag) => is_value(tag),
+                    Precondition::Always => true,
+                    Precondition::Absent => possible.is.contains(&Is::Nothing),
+                    Precondition::Is(_, tag) => is_value(tag),
                 };
                 BTreeSet::from_iter(met.then_some(Is::Value(tag)))
             }
-            Step::Did(Asked::Delete, Told::Nothing) | Step::Did(Asked::Get, Told::Nothing) => {
-                may.is.intersection(&BTreeSet::from([Is::Nothing])).copied().collect()
+            Step::Did(Call::Delete, Reply::Nothing) | Step::Did(Call::Get, Reply::Nothing) => {
+                possible.is.intersection(&BTreeSet::from([Is::Nothing])).copied().collect()
             }
-            Step::Did(Asked::Delete, _) => {
-                let there = may.is.iter().any(|is| *is != Is::Nothing);
+            Step::Did(Call::Delete, _) => {
+                let there = possible.is.iter().any(|is| *is != Is::Nothing);
                 BTreeSet::from_iter(there.then_some(Is::Nothing))
             }
-            Step::Did(Asked::Get, Told::Read(tag, _)) => {
+            Step::Did(Call::Get, Reply::Read(tag, _)) => {
                 BTreeSet::from_iter(is_value(tag).then_some(Is::Value(tag)))
             }
-            Step::Did(Asked::Get, _) => return (false, may),
+            Step::Did(Call::Get, _) => return (false, possible),
         };
-        may.is = after;
-        (!may.is.is_empty(), may)
+        possible.is = after;
+        (!possible.is.is_empty(), possible)
     }
 }
 
 fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String> {
     let mut seen: BTreeMap<Tag, Moment> = BTreeMap::new();
     for one in all {
-        if let Told::Read(tag, _) = one.told {
+        if let Reply::Read(tag, _) = one.reply {
             let first = seen.entry(tag).or_insert(Moment::MAX);
             *first = one.returned.min(*first);
         }
@@ -167,21 +167,22 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
     // Operations that were done, or seen to have been; and those that may have been, after their
     // call.
     let (mut done, mut loose) = (Vec::new(), Vec::new());
-    for one in all.iter().filter(|one| one.told != Told::Failed) {
-        match (one.told, one.asked) {
-            (Told::Unknown, Asked::Get) => {}
-            (Told::Unknown, Asked::Put(tag, _)) if seen.contains_key(&tag) => {
+    for one in all.iter().filter(|one| one.reply != Reply::Failed) {
+        match (one.reply, one.call) {
+            (Reply::Unknown, Call::Get) => {}
+            (Reply::Unknown, Call::Put(tag, _)) if seen.contains_key(&tag) => {
                 let returned = seen.get(&tag).copied().unwrap_or(one.returned);
                 if returned < one.called {
                     return Err(format!("{one:?} was seen before it was called"));
                 }
                 done.push(Operation { returned, ..*one });
             }
-            (Told::Unknown, Asked::Put(..) | Asked::Delete) => loose.push(*one),
+            (Reply::Unknown, Call::Put(..) | Call::Delete) => loose.push(*one),
             _ => done.push(*one),
         }
     }
-    let mut may = May { is: BTreeSet::from([Is::Nothing]), loose: Loose::default() };
+    let mut possible =
+        PossibleStates { is: BTreeSet::from([Is::Nothing]), loose: UnknownOutcomes::default() };
     let mut rest = &*done;
     while let Some(first) = rest.first() {
         let (mut end, mut length) = (first.returned, 0);
@@ -193,8 +194,8 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
         rest = behind;
         let (before, during): (Vec<&Operation>, Vec<&Operation>) =
             loose.iter().filter(|one| one.called <= end).partition(|one| one.called < first.called);
-        before.iter().for_each(|one| may.loose.add(one.asked));
-        may.is = ends(window, &during, &may)?;
+        before.iter().for_each(|one| possible.loose.add(one.call));
+        possible.is = ends(window, &during, &possible)?;
         searched.windows += 1;
         searched.longest = searched.longest.max(length);
     }
@@ -202,7 +203,11 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
 }
 
 /// Returns all possible states of an object at the end of a window.
-fn ends(window: &[Operation], loose: &[&Operation], may: &May) -> Result<BTreeSet<Is>, String> {
+fn ends(
+    window: &[Operation],
+    loose: &[&Operation],
+    possible: &PossibleStates,
+) -> Result<BTreeSet<Is>, String> {
     let time = |moment: Moment| i64::try_from(moment).unwrap_or(i64::MAX - 2);
     let entry = |called, returned, op| Entry::<Object> {
         client_id: None,
@@ -212,21 +217,21 @@ fn ends(window: &[Operation], loose: &[&Operation], may: &May) -> Result<BTreeSe
         metadata: None,
     };
     let did = |one: &Operation| {
-        entry(time(one.called), time(one.returned), Step::Did(one.asked, one.told))
+        entry(time(one.called), time(one.returned), Step::Did(one.call, one.reply))
     };
-    let mut entries = vec![entry(-2, -1, Step::Begin(may.clone()))];
+    let mut entries = vec![entry(-2, -1, Step::Begin(possible.clone()))];
     entries.extend(window.iter().map(did));
     let loosen =
-        |one: &&Operation| entry(time(one.called), time(one.called), Step::Loosen(one.asked));
+        |one: &&Operation| entry(time(one.called), time(one.called), Step::AddUnknown(one.call));
     entries.extend(loose.iter().map(loosen));
     if !check_operations(&entries) {
-        return Err(format!("no order explains, from {may:?}: {window:#?}"));
+        return Err(format!("no order explains, from {possible:?}: {window:#?}"));
     }
-    let put = window.iter().filter_map(|one| match one.asked {
-        Asked::Put(tag, _) if one.told != Told::Refused => Some(Is::Value(tag)),
-        Asked::Put(..) | Asked::Delete | Asked::Get => None,
+    let put = window.iter().filter_map(|one| match one.call {
+        Call::Put(tag, _) if one.reply != Reply::Refused => Some(Is::Value(tag)),
+        Call::Put(..) | Call::Delete | Call::Get => None,
     });
-    let mut all: BTreeSet<Is> = may.is.iter().copied().chain(put).collect();
+    let mut all: BTreeSet<Is> = possible.is.iter().copied().chain(put).collect();
     all.extend([Is::Nothing, Is::Unseen]);
     let can_be = |is: &Is| {
         let mut entries = entries.clone();

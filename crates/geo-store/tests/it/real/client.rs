@@ -16,7 +16,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion};
 use serde::{Deserialize, Serialize};
 
-use crate::history::{Asked, Line, On, Tag, Told, now};
+use crate::history::{Call, Line, Precondition, Reply, Tag, now};
 
 /// Environment variable with the file of a client's plan.
 pub(crate) const VARIABLE: &str = "FULGURITE_TEST_GEO_CLIENT";
@@ -45,15 +45,15 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn stream(&self, what: &str) -> RandomStream {
-        Seed::new(self.seed).child(&self.client.to_le_bytes()).child(what.as_bytes()).stream()
+    fn stream(&self, label: &str) -> RandomStream {
+        Seed::new(self.seed).child(&self.client.to_le_bytes()).child(label.as_bytes()).stream()
     }
 
     /// Returns a different source each time, so that no drawn value repeats.
-    fn entropy(&self, what: &str) -> Entropy {
+    fn entropy(&self, label: &str) -> Entropy {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let random = Mutex::new(self.stream(&format!("{what} {count}")));
+        let random = Mutex::new(self.stream(&format!("{label} {count}")));
         Entropy::new(move || {
             let mut bytes = [0; 16];
             random.lock().unwrap().fill(&mut bytes);
@@ -155,20 +155,20 @@ async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
         let seen = &mut seen[usize::try_from(key).unwrap()];
         values += 1;
         let tag = (plan.client * AT_ONCE + one) << 32 | values;
-        let asked = match (random.below(100), *seen) {
-            (0..20, _) => Asked::Put(tag, On::Always),
-            (20..30, _) => Asked::Put(tag, On::Absent),
-            (30..50, Some((version, of))) => Asked::Put(tag, On::Is(version, of)),
-            (50..60, _) => Asked::Delete,
-            _ => Asked::Get,
+        let call = match (random.below(100), *seen) {
+            (0..20, _) => Call::Put(tag, Precondition::Always),
+            (20..30, _) => Call::Put(tag, Precondition::Absent),
+            (30..50, Some((version, of))) => Call::Put(tag, Precondition::Is(version, of)),
+            (50..60, _) => Call::Delete,
+            _ => Call::Get,
         };
         let number = log.count.fetch_add(1, Ordering::Relaxed);
-        log.write(&Line::Begun { number, key, asked, at: now() });
-        let told = ask(store, key, asked).await;
-        log.write(&Line::Ended { number, told, at: now() });
-        *seen = match (told, asked) {
-            (Told::Wrote(version), Asked::Put(tag, _)) => Some((version, tag)),
-            (Told::Read(tag, version), _) => Some((version, tag)),
+        log.write(&Line::Begun { number, key, call, at: now() });
+        let reply = ask(store, key, call).await;
+        log.write(&Line::Ended { number, reply, at: now() });
+        *seen = match (reply, call) {
+            (Reply::Wrote(version), Call::Put(tag, _)) => Some((version, tag)),
+            (Reply::Read(tag, version), _) => Some((version, tag)),
             _ => *seen,
         };
         tokio::time::sleep(Duration::from_millis(random.below(40))).await;
@@ -176,35 +176,40 @@ async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
 }
 
 /// Calls the store and returns its answer.
-pub(crate) async fn ask(store: &GeoStore, key: u64, asked: Asked) -> Told {
+pub(crate) async fn ask(store: &GeoStore, key: u64, call: Call) -> Reply {
     let path = Path::from(format!("object/{key}"));
-    let told = match asked {
-        Asked::Put(tag, on) => put(store, &path, tag, on).await,
-        Asked::Delete => store.delete(&path).await.map(|()| Told::Deleted),
-        Asked::Get => get(store, &path).await,
+    let reply = match call {
+        Call::Put(tag, on) => put(store, &path, tag, on).await,
+        Call::Delete => store.delete(&path).await.map(|()| Reply::Deleted),
+        Call::Get => get(store, &path).await,
     };
-    told.unwrap_or_else(|error| failed(&error, asked))
+    reply.unwrap_or_else(|error| failed(&error, call))
 }
 
-async fn put(store: &GeoStore, path: &Path, tag: Tag, on: On) -> Result<Told, object_store::Error> {
+async fn put(
+    store: &GeoStore,
+    path: &Path,
+    tag: Tag,
+    on: Precondition,
+) -> Result<Reply, object_store::Error> {
     let mode = match on {
-        On::Always => PutMode::Overwrite,
-        On::Absent => PutMode::Create,
-        On::Is(version, _) => {
+        Precondition::Always => PutMode::Overwrite,
+        Precondition::Absent => PutMode::Create,
+        Precondition::Is(version, _) => {
             PutMode::Update(UpdateVersion { e_tag: Some(version.to_string()), version: None })
         }
     };
     let put = store.put_opts(path, PutPayload::from(value(tag)), mode.into()).await?;
-    Ok(Told::Wrote(put.version.unwrap().parse().unwrap()))
+    Ok(Reply::Wrote(put.version.unwrap().parse().unwrap()))
 }
 
-async fn get(store: &GeoStore, path: &Path) -> Result<Told, object_store::Error> {
+async fn get(store: &GeoStore, path: &Path) -> Result<Reply, object_store::Error> {
     let got = store.get(path).await?;
     let version = got.meta.version.clone().unwrap().parse().unwrap();
     let bytes = got.bytes().await?;
     let tag = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     assert!(bytes == value(tag), "the value of {path}, version {version}, is torn");
-    Ok(Told::Read(tag, version))
+    Ok(Reply::Read(tag, version))
 }
 
 /// Returns the bytes of a value: stored in rows, in fragments of one chunk, or of several.
@@ -217,24 +222,26 @@ pub(crate) fn value(tag: Tag) -> Bytes {
 }
 
 /// Maps an error to what it says about the call's effect.
-fn failed(error: &object_store::Error, asked: Asked) -> Told {
-    match (error, asked) {
-        (object_store::Error::AlreadyExists { .. }, Asked::Put(_, On::Absent))
-        | (object_store::Error::Precondition { .. }, Asked::Put(_, On::Is(..))) => Told::Refused,
-        (object_store::Error::NotFound { .. }, Asked::Get | Asked::Delete) => Told::Nothing,
+fn failed(error: &object_store::Error, call: Call) -> Reply {
+    match (error, call) {
+        (object_store::Error::AlreadyExists { .. }, Call::Put(_, Precondition::Absent))
+        | (object_store::Error::Precondition { .. }, Call::Put(_, Precondition::Is(..))) => {
+            Reply::Refused
+        }
+        (object_store::Error::NotFound { .. }, Call::Get | Call::Delete) => Reply::Nothing,
         (object_store::Error::Generic { source, .. }, _) => {
             match source.downcast_ref::<GeoError>() {
-                Some(GeoError::Indeterminate { .. }) => Told::Unknown,
+                Some(GeoError::Indeterminate { .. }) => Reply::Unknown,
                 Some(
                     GeoError::Unavailable { .. }
                     | GeoError::Unwritten { .. }
                     | GeoError::Replaced { .. }
                     | GeoError::Unconfirmed { .. }
                     | GeoError::OldMap { .. },
-                ) => Told::Failed,
-                _ => panic!("{asked:?}: {source:?}"),
+                ) => Reply::Failed,
+                _ => panic!("{call:?}: {source:?}"),
             }
         }
-        _ => panic!("{asked:?}: {error:?}"),
+        _ => panic!("{call:?}: {error:?}"),
     }
 }

@@ -23,12 +23,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fulgurite_geo_store::{GeoStore, Kept, SiteEntry};
+use fulgurite_geo_store::{GeoStore, MaintenanceReport, SiteEntry};
 use fulgurite_units::{RandomStream, Seed};
 use tokio::runtime::Runtime;
 
 use crate::history::faults::Fault as Planted;
-use crate::history::{self, Asked, Operation, Told, now, versions, windows};
+use crate::history::{self, Call, Operation, Reply, now, versions, windows};
 use client::{Plan, VARIABLE, ask};
 use sites::Sites;
 
@@ -88,7 +88,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-fn rest(random: &mut RandomStream, least_ms: u64, more_ms: u64) {
+fn random_sleep(random: &mut RandomStream, least_ms: u64, more_ms: u64) {
     std::thread::sleep(Duration::from_millis(least_ms + random.below(more_ms)));
 }
 
@@ -135,27 +135,27 @@ fn what_clients_of_real_servers_are_told_is_right() {
         }
     }
     for fault in &faults {
-        rest(&mut random, 200, 300);
-        bring(*fault, &mut sites, &mut clients, &mut random);
+        random_sleep(&mut random, 200, 300);
+        inject(*fault, &mut sites, &mut clients, &mut random);
     }
     // A fragment that is missing elsewhere and one of the lost site would be too many.
     keeper.block_on(becomes_whole(&store));
     keeper.block_on(replace(&store, &plan, &folder.path().join("another")));
     plan.map = store.map().text();
-    bring(Fault::Kill(0), &mut sites, &mut clients, &mut random);
-    rest(&mut random, 500, 500);
+    inject(Fault::Kill(0), &mut sites, &mut clients, &mut random);
+    random_sleep(&mut random, 500, 500);
     let mut history = clients.stop();
     drop(store);
     keeper.shutdown_background();
     let worked_ms = (now() - began) / 1_000_000;
 
     let end = runtime();
-    history.extend(end.block_on(all_heals(&plan)));
+    history.extend(end.block_on(heal_until_whole(&plan)));
     let (whole, searched) = checked(&history);
     println!(
         "seed {seed}: {} operations {:?}, {} faults in {worked_ms} ms; {searched:?}, {whole}",
         history.len(),
-        told(&history),
+        reply(&history),
         faults.len()
     );
     end.block_on(nothing_is_left(&plan, &sites));
@@ -163,23 +163,23 @@ fn what_clients_of_real_servers_are_told_is_right() {
 }
 
 /// Injects a fault, lets clients meet it, and ends it.
-fn bring(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut RandomStream) {
+fn inject(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut RandomStream) {
     match fault {
         Fault::Kill(site) => {
             sites.crash(site);
-            rest(random, 200, 800);
+            random_sleep(random, 200, 800);
             sites.start_again(site);
         }
         Fault::KillTwo(site) => {
             sites.crash(site);
             sites.crash(site + 1);
-            rest(random, 200, 800);
+            random_sleep(random, 200, 800);
             sites.start_again(site + 1);
             sites.start_again(site);
         }
         Fault::Blobs(site) => {
             sites.take_folder(site, true);
-            rest(random, 200, 800);
+            random_sleep(random, 200, 800);
             sites.take_folder(site, false);
         }
         Fault::Client => {
@@ -188,18 +188,18 @@ fn bring(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut Ra
         }
         Fault::Partition(site) => {
             sites.set_link(site, false);
-            rest(random, 400, 800);
+            random_sleep(random, 400, 800);
             sites.set_link(site, true);
         }
         Fault::Delay(site) => {
             let delay_ms = 10 + random.below(90);
             sites.set_late(site, Some(delay_ms));
-            rest(random, 400, 600);
+            random_sleep(random, 400, 600);
             sites.set_late(site, None);
         }
         Fault::LostReplies(site) => {
             sites.relay(site, |traffic| traffic.is_mute = true);
-            rest(random, 20, 200);
+            random_sleep(random, 20, 200);
             sites.cut(site);
             sites.relay(site, |traffic| traffic.is_mute = false);
         }
@@ -208,16 +208,16 @@ fn bring(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut Ra
 
 /// Repairs everything while clients continue.
 async fn becomes_whole(store: &GeoStore) {
-    let mut kept = store.heal(&|_| {}).await;
+    let mut report = store.heal(&|_| {}).await;
     for _ in 0..TRIES {
-        if kept.as_ref().is_ok_and(|kept| kept.missing == 0) {
+        if report.as_ref().is_ok_and(|report| report.missing == 0) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        kept = store.heal(&|_| {}).await;
+        report = store.heal(&|_| {}).await;
     }
-    let kept = kept.unwrap();
-    assert_eq!((kept.missing, kept.lost), (0, vec![]));
+    let report = report.unwrap();
+    assert_eq!((report.missing, report.lost), (0, vec![]));
 }
 
 /// Replaces the third site by a directory.
@@ -225,22 +225,22 @@ async fn replace(store: &GeoStore, plan: &Plan, folder: &Path) {
     let place = Some(format!("dir://{}", folder.display()));
     let (name, rebuilding) = (sites::NAMES[2].to_owned(), false);
     let entry = SiteEntry { name, table: place.clone(), blobs: place, rebuilding };
-    let mut kept = Err("it was not tried".to_owned());
+    let mut report = Err("it was not tried".to_owned());
     let [beside, at_rest] = REPLACEMENTS;
     for tries in 0..beside + at_rest {
         if tries == beside {
-            println!("clients rest: {kept:?}");
+            println!("clients rest: {report:?}");
             std::fs::write(&plan.rest, "").unwrap();
         }
         let replaced = store.replace_site(sites::NAMES[2], entry.clone(), &|_, _| {}).await;
-        kept = replaced.map_err(|error| fulgurite_units::error_chain(&error));
-        if kept.as_ref().is_ok_and(|kept| kept.problems.is_empty()) {
+        report = replaced.map_err(|error| fulgurite_units::error_chain(&error));
+        if report.as_ref().is_ok_and(|report| report.problems.is_empty()) {
             break;
         }
     }
     let _ = std::fs::remove_file(&plan.rest);
-    let kept = kept.unwrap();
-    assert_eq!((kept.problems, kept.lost), (vec![], vec![]));
+    let report = report.unwrap();
+    assert_eq!((report.problems, report.lost), (vec![], vec![]));
     assert!(store.map().sites.iter().all(|site| !site.rebuilding), "it votes again");
 }
 
@@ -306,38 +306,38 @@ impl Drop for Clients {
 }
 
 /// Checks that all objects are whole soon, once everything answers. Returns the reads of them all.
-async fn all_heals(plan: &Plan) -> Vec<Operation> {
+async fn heal_until_whole(plan: &Plan) -> Vec<Operation> {
     let store = plan.at(HEALER, 1).open().await;
-    let is_whole = |kept: &Kept| {
-        assert_eq!(kept.lost, Vec::<String>::new());
-        kept.problems.is_empty() && kept.whole == kept.objects && kept.objects > 0
+    let is_whole = |report: &MaintenanceReport| {
+        assert_eq!(report.lost, Vec::<String>::new());
+        report.problems.is_empty() && report.whole == report.objects && report.objects > 0
     };
-    let mut kept = store.heal(&|_| {}).await;
+    let mut report = store.heal(&|_| {}).await;
     for _ in 0..TRIES {
-        if kept.as_ref().is_ok_and(is_whole) {
+        if report.as_ref().is_ok_and(is_whole) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        kept = store.heal(&|_| {}).await;
+        report = store.heal(&|_| {}).await;
     }
-    assert!(kept.as_ref().is_ok_and(is_whole), "{kept:?}");
+    assert!(report.as_ref().is_ok_and(is_whole), "{report:?}");
     let mut read = Vec::new();
     for key in 0..KEYS {
-        read.extend(certainly(&store, key, Asked::Get).await);
+        read.extend(call_until_certain(&store, key, Call::Get).await);
     }
     read
 }
 
 /// Repeats a call until its outcome is certain, which takes few tries unless the machine is very
 /// busy.
-async fn certainly(store: &GeoStore, key: u64, asked: Asked) -> Vec<Operation> {
+async fn call_until_certain(store: &GeoStore, key: u64, call: Call) -> Vec<Operation> {
     let mut all = Vec::new();
     for _ in 0..TRIES {
         let called = now();
-        let told = ask(store, key, asked).await;
-        let returned = if told == Told::Unknown { history::Moment::MAX } else { now() };
-        all.push(Operation { client: HEALER, key, asked, told, called, returned });
-        if !matches!(told, Told::Failed | Told::Unknown) {
+        let reply = ask(store, key, call).await;
+        let returned = if reply == Reply::Unknown { history::Moment::MAX } else { now() };
+        all.push(Operation { client: HEALER, key, call, reply, called, returned });
+        if !matches!(reply, Reply::Failed | Reply::Unknown) {
             return all;
         }
     }
@@ -358,24 +358,24 @@ fn checked(history: &[Operation]) -> (&'static str, windows::Searched) {
             assert!(noticed[0] && (noticed[1] || fault == Planted::Swapped), "{fault:?}");
         }
     }
-    let did = |told: fn(&Told) -> bool| history.iter().filter(|one| told(&one.told)).count();
-    assert!(did(|told| matches!(told, Told::Wrote(_))) > 0, "nothing was put");
-    assert!(did(|told| matches!(told, Told::Read(..))) > 0, "nothing was read");
+    let did = |reply: fn(&Reply) -> bool| history.iter().filter(|one| reply(&one.reply)).count();
+    assert!(did(|reply| matches!(reply, Reply::Wrote(_))) > 0, "nothing was put");
+    assert!(did(|reply| matches!(reply, Reply::Read(..))) > 0, "nothing was read");
     ("right", searched)
 }
 
 /// Counts each kind of answer.
-fn told(history: &[Operation]) -> BTreeMap<&'static str, usize> {
+fn reply(history: &[Operation]) -> BTreeMap<&'static str, usize> {
     let mut all = BTreeMap::new();
     for one in history {
-        let name = match one.told {
-            Told::Wrote(_) => "wrote",
-            Told::Refused => "refused",
-            Told::Deleted => "deleted",
-            Told::Read(..) => "read",
-            Told::Nothing => "nothing",
-            Told::Failed => "failed",
-            Told::Unknown => "unknown",
+        let name = match one.reply {
+            Reply::Wrote(_) => "wrote",
+            Reply::Refused => "refused",
+            Reply::Deleted => "deleted",
+            Reply::Read(..) => "read",
+            Reply::Nothing => "nothing",
+            Reply::Failed => "failed",
+            Reply::Unknown => "unknown",
         };
         *all.entry(name).or_default() += 1;
     }
@@ -386,7 +386,7 @@ fn told(history: &[Operation]) -> BTreeMap<&'static str, usize> {
 async fn nothing_is_left(plan: &Plan, sites: &Sites) {
     let store = plan.at(REMOVER, 1).open().await;
     for key in 0..KEYS {
-        certainly(&store, key, Asked::Delete).await;
+        call_until_certain(&store, key, Call::Delete).await;
     }
     let hour = fulgurite_units::Duration::from_secs(3600);
     let mut last = (Vec::new(), 0);
@@ -394,18 +394,18 @@ async fn nothing_is_left(plan: &Plan, sites: &Sites) {
         // What the previous turn deleted may be collected now; stripes once they are empty.
         let later = plan.at(SWEEPER + turn, 1 + turn);
         let store = later.open().await;
-        let kept = [
+        let report = [
             store.heal(&|_| {}).await.unwrap(),
             store.collect(&|_| {}).await.unwrap(),
             store.sweep(hour, &|_| {}).await.unwrap(),
-            store.work_off_hints().await.unwrap(),
+            store.process_hints().await.unwrap(),
         ];
-        assert!(kept.iter().all(|kept| kept.lost.is_empty()), "{kept:?}");
+        assert!(report.iter().all(|report| report.lost.is_empty()), "{report:?}");
         let left = sites.fragments(&later).await;
-        if left == 0 && kept[3].objects == 0 && kept.iter().all(|it| it.problems.is_empty()) {
+        if left == 0 && report[3].objects == 0 && report.iter().all(|it| it.problems.is_empty()) {
             return;
         }
-        last = (kept.to_vec(), left);
+        last = (report.to_vec(), left);
     }
     panic!("this is left: {last:?}");
 }

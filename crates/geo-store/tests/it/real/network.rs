@@ -150,10 +150,10 @@ impl Namespace {
     /// Delays everything sent to the server; not every kernel can.
     pub(crate) fn delay(&self, delay_ms: Option<u64>) -> Result<(), String> {
         let Some(delay_ms) = delay_ms else {
-            return said("tc", &["qdisc", "delete", "dev", &self.link, "root"]);
+            return run_command("tc", &["qdisc", "delete", "dev", &self.link, "root"]);
         };
         let delay = format!("{delay_ms}ms");
-        said("tc", &["qdisc", "add", "dev", &self.link, "root", "netem", "delay", &delay])
+        run_command("tc", &["qdisc", "add", "dev", &self.link, "root", "netem", "delay", &delay])
     }
 }
 
@@ -165,11 +165,11 @@ impl Drop for Namespace {
 }
 
 fn ip(arguments: &[&str]) -> Result<(), String> {
-    said("ip", arguments)
+    run_command("ip", arguments)
 }
 
 /// Runs a program. The error is what it printed when it failed.
-fn said(program: &str, arguments: &[&str]) -> Result<(), String> {
+fn run_command(program: &str, arguments: &[&str]) -> Result<(), String> {
     let mut command = Command::new(program);
     let done = command.args(arguments).stdin(Stdio::null()).output();
     let done = done.map_err(|error| format!("{program}: {error}"))?;

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fulgurite_geo_store::{GeoOptions, GeoStore, Kept, SiteEntry, SiteMap};
+use fulgurite_geo_store::{GeoOptions, GeoStore, MaintenanceReport, SiteEntry, SiteMap};
 use fulgurite_sites::{Entropy, Opener};
 use fulgurite_units::{Clock, Instant, RandomStream, Seed, UnixTime};
 
-use crate::history::{Asked, Moment, On, Operation, Told, versions, windows};
+use crate::history::{Call, Moment, Operation, Precondition, Reply, versions, windows};
 use crate::real::client::ask;
 use sites::{Simulated, State, Weather};
 
@@ -115,28 +115,28 @@ impl Run {
     fn seen(&self, key: u64) -> Option<(u64, u64)> {
         let history = self.history.lock().unwrap();
         let mut of_key = history.iter().rev().filter(|one| one.key == key);
-        of_key.find_map(|one| match (one.asked, one.told) {
-            (Asked::Put(tag, _), Told::Wrote(version)) => Some((version, tag)),
-            (_, Told::Read(tag, version)) => Some((version, tag)),
+        of_key.find_map(|one| match (one.call, one.reply) {
+            (Call::Put(tag, _), Reply::Wrote(version)) => Some((version, tag)),
+            (_, Reply::Read(tag, version)) => Some((version, tag)),
             _ => None,
         })
     }
 
-    async fn rest(&self, least_ms: u64, more_ms: u64) {
+    async fn random_sleep(&self, least_ms: u64, more_ms: u64) {
         let ms = least_ms + self.below(more_ms);
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 
     /// Runs a call and records its answer; unknown if the client gives up or is killed.
-    async fn ask(&self, store: &GeoStore, of: (u64, u64), asked: Asked, end: impl Future) {
+    async fn ask(&self, store: &GeoStore, of: (u64, u64), call: Call, end: impl Future) {
         let ((client, key), called) = (of, self.now());
-        let told = tokio::select! {
+        let reply = tokio::select! {
             biased;
-            _ = end => Told::Unknown,
-            told = ask(store, key, asked) => told,
+            _ = end => Reply::Unknown,
+            reply = ask(store, key, call) => reply,
         };
-        let returned = if told == Told::Unknown { Moment::MAX } else { self.now() };
-        let one = Operation { client, key, asked, told, called, returned };
+        let returned = if reply == Reply::Unknown { Moment::MAX } else { self.now() };
+        let one = Operation { client, key, call, reply, called, returned };
         self.history.lock().unwrap().push(one);
     }
 }
@@ -159,13 +159,13 @@ async fn live(run: Arc<Run>, client: u64) {
             match GeoStore::open(run.options(&sites, 0)).await {
                 Ok(store) => break store,
                 // Too few sites answer at the moment.
-                Err(_) => run.rest(100, 1).await,
+                Err(_) => run.random_sleep(100, 1).await,
             }
         };
         let workers: Vec<_> = (0..AT_ONCE)
             .map(|_| tokio::spawn(work(Arc::clone(&run), store.clone(), sites.clone(), client)))
             .collect();
-        run.rest(300, 2000).await;
+        run.random_sleep(300, 2000).await;
         sites.killed.kill();
         futures::future::try_join_all(workers).await.unwrap();
     }
@@ -175,12 +175,12 @@ async fn live(run: Arc<Run>, client: u64) {
 async fn work(run: Arc<Run>, store: GeoStore, sites: Simulated, client: u64) {
     while !sites.killed.is_so() {
         let (key, tag) = (run.below(KEYS), run.tags.fetch_add(1, Ordering::Relaxed));
-        let asked = match (run.below(100), run.seen(key)) {
-            (0..35, _) => Asked::Put(tag, On::Always),
-            (35..45, _) => Asked::Put(tag, On::Absent),
-            (45..55, Some((version, of))) => Asked::Put(tag, On::Is(version, of)),
-            (55..65, _) => Asked::Delete,
-            _ => Asked::Get,
+        let call = match (run.below(100), run.seen(key)) {
+            (0..35, _) => Call::Put(tag, Precondition::Always),
+            (35..45, _) => Call::Put(tag, Precondition::Absent),
+            (45..55, Some((version, of))) => Call::Put(tag, Precondition::Is(version, of)),
+            (55..65, _) => Call::Delete,
+            _ => Call::Get,
         };
         // Some calls are abandoned in the middle.
         let patience = if run.below(12) == 0 { run.below(400) } else { 1 << 40 };
@@ -191,8 +191,8 @@ async fn work(run: Arc<Run>, store: GeoStore, sites: Simulated, client: u64) {
                 () = tokio::time::sleep(Duration::from_millis(patience)) => {}
             }
         };
-        run.ask(&store, (client, key), asked, end).await;
-        run.rest(0, 120).await;
+        run.ask(&store, (client, key), call, end).await;
+        run.random_sleep(0, 120).await;
     }
 }
 
@@ -202,7 +202,7 @@ async fn fail(run: &Run) {
         if run.working.load(Ordering::Relaxed) == 0 {
             return;
         }
-        run.rest(100, 500).await;
+        run.random_sleep(100, 500).await;
         let state = match run.below(4) {
             // Rounds last 300 ms.
             0 => State { late_ms: 100 + run.below(400), ..State::default() },
@@ -214,7 +214,7 @@ async fn fail(run: &Run) {
         let count = if run.below(4) == 0 { 2 } else { 1 };
         let hit: Vec<usize> = (0..count).map(|more| (first + more) % 3).collect();
         hit.iter().for_each(|site| run.sites.weather.set(*site, state));
-        run.rest(200, 1200).await;
+        run.random_sleep(200, 1200).await;
         hit.iter().for_each(|site| run.sites.weather.set(*site, State::default()));
     }
 }
@@ -244,7 +244,7 @@ async fn run_in_time(seed: u64) -> Totals {
     nothing_is_left(&run).await;
     let mut totals = Totals {
         calls: history.len(),
-        unknown: history.iter().filter(|one| one.told == Told::Unknown).count(),
+        unknown: history.iter().filter(|one| one.reply == Reply::Unknown).count(),
         stripes: healed.objects.saturating_sub(KEYS),
         settled: healed.settled,
         rebuilt: healed.rebuilt,
@@ -252,7 +252,7 @@ async fn run_in_time(seed: u64) -> Totals {
     };
     for one in &history {
         // Without the times, which contain fractions of a millisecond of the machine's clock.
-        let text = format!("{:?}", (one.client, one.key, one.asked, one.told));
+        let text = format!("{:?}", (one.client, one.key, one.call, one.reply));
         totals.hash = text.bytes().fold(totals.hash, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -266,27 +266,27 @@ fn never() -> impl Future {
 
 /// Without further faults, a single repair settles, rebuilds and makes obsolete whatever it must,
 /// and reports that all is whole. Then every object is read.
-async fn heals_at_once(run: &Run) -> Kept {
+async fn heals_at_once(run: &Run) -> MaintenanceReport {
     let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
-    let kept = store.heal(&|_| {}).await.unwrap();
-    assert_eq!((&kept.lost, &kept.problems), (&vec![], &vec![]), "{kept:?}");
-    assert_eq!((kept.whole, kept.unsure, kept.missing), (kept.objects, 0, 0), "{kept:?}");
-    let hints = store.work_off_hints().await.unwrap();
+    let report = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((&report.lost, &report.problems), (&vec![], &vec![]), "{report:?}");
+    assert_eq!((report.whole, report.unsure, report.missing), (report.objects, 0, 0), "{report:?}");
+    let hints = store.process_hints().await.unwrap();
     assert_eq!(hints.whole, hints.objects, "{hints:?}");
-    assert_eq!(store.work_off_hints().await.unwrap().objects, 0);
+    assert_eq!(store.process_hints().await.unwrap().objects, 0);
     for key in 0..KEYS {
-        run.ask(&store, (CLIENTS, key), Asked::Get, never()).await;
-        let told = run.history.lock().unwrap().last().map(|one| one.told);
-        assert!(matches!(told, Some(Told::Read(..) | Told::Nothing)), "{key}: {told:?}");
+        run.ask(&store, (CLIENTS, key), Call::Get, never()).await;
+        let reply = run.history.lock().unwrap().last().map(|one| one.reply);
+        assert!(matches!(reply, Some(Reply::Read(..) | Reply::Nothing)), "{key}: {reply:?}");
     }
-    kept
+    report
 }
 
 /// Deletes and collects everything: no fragment of objects or stripes is left.
 async fn nothing_is_left(run: &Run) {
     let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
     for key in 0..KEYS {
-        run.ask(&store, (CLIENTS, key), Asked::Delete, never()).await;
+        run.ask(&store, (CLIENTS, key), Call::Delete, never()).await;
     }
     let mut last = Vec::new();
     for day in 1..=6 {
@@ -294,7 +294,7 @@ async fn nothing_is_left(run: &Run) {
         let hour = fulgurite_units::Duration::from_secs(3600);
         last =
             vec![store.collect(&|_| {}).await.unwrap(), store.sweep(hour, &|_| {}).await.unwrap()];
-        assert!(last.iter().all(|kept| kept.problems.is_empty()), "{last:?}");
+        assert!(last.iter().all(|report| report.problems.is_empty()), "{last:?}");
         if run.sites.fragments().await == 0 {
             return;
         }
@@ -333,9 +333,9 @@ fn the_same_seed_gives_the_same_run() {
 async fn with_a_late_site(state: State) -> (Arc<Run>, GeoStore) {
     let run = Run::new(1);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
-    let puts = (0..KEYS).map(|key| ask(&store, key, Asked::Put(2 * key + 1, On::Always)));
-    let told = futures::future::join_all(puts).await;
-    assert!(told.iter().all(|told| matches!(told, Told::Wrote(_))), "{told:?}");
+    let puts = (0..KEYS).map(|key| ask(&store, key, Call::Put(2 * key + 1, Precondition::Always)));
+    let reply = futures::future::join_all(puts).await;
+    assert!(reply.iter().all(|reply| matches!(reply, Reply::Wrote(_))), "{reply:?}");
     tokio::time::sleep(Duration::from_secs(5)).await;
     run.sites.weather.set(2, state);
     (run, store)
@@ -345,25 +345,25 @@ async fn with_a_late_site(state: State) -> (Arc<Run>, GeoStore) {
 async fn what_was_not_looked_at_in_time_is_looked_at_again() {
     let (run, store) = with_a_late_site(State { rows_late_ms: 400, ..State::default() }).await;
     // All objects are checked at once, and no row of the site arrives within a round.
-    let (kept, ()) = futures::future::join(store.heal(&|_| {}), async {
+    let (report, ()) = futures::future::join(store.heal(&|_| {}), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         run.sites.weather.set(2, State::default());
     })
     .await;
-    let kept = kept.unwrap();
-    assert!(kept.objects > KEYS, "{kept:?}");
-    assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
+    let report = report.unwrap();
+    assert!(report.objects > KEYS, "{report:?}");
+    assert_eq!((report.whole, report.unsure), (report.objects, 0), "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_nobody_looked_at_is_not_said_to_be_incomplete() {
     let (run, store) = with_a_late_site(State { rows_late_ms: 400, ..State::default() }).await;
-    let kept = store.heal(&|_| {}).await.unwrap();
-    assert_eq!((kept.whole, kept.missing, kept.unsure), (0, 0, kept.objects), "{kept:?}");
+    let report = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((report.whole, report.missing, report.unsure), (0, 0, report.objects), "{report:?}");
     run.sites.weather.set(2, State::default());
     tokio::time::sleep(Duration::from_secs(200)).await;
-    let kept = store.heal(&|_| {}).await.unwrap();
-    assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
+    let report = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((report.whole, report.unsure), (report.objects, 0), "{report:?}");
 }
 
 /// Kills a client once one site of three has its put; then all sites work.
@@ -373,7 +373,7 @@ async fn killed_at_the_first_site(run: &Run, key: u64) {
     let client = GeoStore::open(run.options(&sites, 0)).await.unwrap();
     [1, 2].into_iter().for_each(|site| run.sites.weather.set(site, down));
     let end = tokio::time::sleep(Duration::from_millis(200));
-    run.ask(&client, (0, key), Asked::Put(4, On::Always), end).await;
+    run.ask(&client, (0, key), Call::Put(4, Precondition::Always), end).await;
     sites.killed.kill();
     [1, 2].into_iter().for_each(|site| run.sites.weather.set(site, State::default()));
 }
@@ -390,15 +390,26 @@ async fn what_waits_undecided_is_said_until_it_is_decided() {
     killed_at_the_first_site(&run, 0).await;
     tokio::time::sleep(Duration::from_secs(100)).await;
     assert_eq!(waits(&store), (0, 0), "it was not met");
-    let waiting = store.waiting().await.unwrap();
-    assert_eq!((waiting.versions, &*waiting.objects), (1, &["object/0".to_owned()][..]));
-    assert_eq!((waiting.oldest_seconds, waits(&store)), (100, (1, 100)), "{waiting:?}");
+    let undecided_report = store.undecided_report().await.unwrap();
+    assert_eq!(
+        (undecided_report.versions, &*undecided_report.objects),
+        (1, &["object/0".to_owned()][..])
+    );
+    assert_eq!(
+        (undecided_report.oldest_seconds, waits(&store)),
+        (100, (1, 100)),
+        "{undecided_report:?}"
+    );
     tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(waits(&store), (1, 150));
-    let kept = store.heal(&|_| {}).await.unwrap();
-    assert_eq!((kept.settled, kept.undecided, kept.whole), (1, 0, kept.objects), "{kept:?}");
+    let report = store.heal(&|_| {}).await.unwrap();
+    assert_eq!(
+        (report.settled, report.undecided, report.whole),
+        (1, 0, report.objects),
+        "{report:?}"
+    );
     assert_eq!(waits(&store), (0, 0));
-    assert_eq!(store.waiting().await.unwrap().versions, 0);
+    assert_eq!(store.undecided_report().await.unwrap().versions, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -406,13 +417,13 @@ async fn who_keeps_a_namespace_decides_what_it_met_undecided() {
     let run = Run::new(2);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
     killed_at_the_first_site(&run, 0).await;
-    assert_eq!(store.waiting().await.unwrap().versions, 1);
+    assert_eq!(store.undecided_report().await.unwrap().versions, 1);
     let seconds = fulgurite_units::Duration::from_secs;
     store.keep(seconds(1), seconds(3600));
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(waits(&store).0, 1, "who proposed it may be at it still");
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!((waits(&store), store.waiting().await.unwrap().versions), ((0, 0), 0));
+    assert_eq!((waits(&store), store.undecided_report().await.unwrap().versions), ((0, 0), 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -425,17 +436,18 @@ async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
     let entry = SiteEntry { name, table: place.clone(), blobs: place, rebuilding };
     let (replaced, count) = futures::future::join(
         async {
-            let kept = store.replace_site("c", entry, &|_, _| {}).await.unwrap();
+            let report = store.replace_site("c", entry, &|_, _| {}).await.unwrap();
             run.working.store(0, Ordering::Relaxed);
-            kept
+            report
         },
         async {
             let mut count = 0;
             while run.working.load(Ordering::Relaxed) > 0 {
                 // Each is a new object, in a new stripe.
-                let told = ask(&client, count, Asked::Put(4 * count + 1, On::Always)).await;
-                assert!(matches!(told, Told::Wrote(_)), "{told:?}");
-                run.rest(100, 100).await;
+                let reply =
+                    ask(&client, count, Call::Put(4 * count + 1, Precondition::Always)).await;
+                assert!(matches!(reply, Reply::Wrote(_)), "{reply:?}");
+                run.random_sleep(100, 100).await;
                 count += 1;
             }
             count
@@ -444,12 +456,12 @@ async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
     .await;
     assert_eq!((replaced.problems, replaced.lost), (vec![], vec![]));
     assert!(count > 20, "{count}");
-    let kept = store.heal(&|_| {}).await.unwrap();
-    assert_eq!((kept.whole, kept.unsure), (kept.objects, 0), "{kept:?}");
+    let report = store.heal(&|_| {}).await.unwrap();
+    assert_eq!((report.whole, report.unsure), (report.objects, 0), "{report:?}");
     // The site votes on all of them: any other may fail now.
     run.sites.weather.set(0, State { is_down: true, ..State::default() });
     for key in 0..count {
-        let told = ask(&store, key, Asked::Get).await;
-        assert!(matches!(told, Told::Read(..)), "{key}: {told:?}");
+        let reply = ask(&store, key, Call::Get).await;
+        assert!(matches!(reply, Reply::Read(..)), "{key}: {reply:?}");
     }
 }

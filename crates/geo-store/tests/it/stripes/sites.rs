@@ -149,13 +149,13 @@ impl OpenSites for Simulated {
 #[derive(Debug, Default)]
 pub(super) struct Killed {
     is_so: AtomicBool,
-    told: Notify,
+    notify: Notify,
 }
 
 impl Killed {
     pub(super) fn kill(&self) {
         self.is_so.store(true, Ordering::Relaxed);
-        self.told.notify_waiters();
+        self.notify.notify_waiters();
     }
 
     pub(super) fn is_so(&self) -> bool {
@@ -163,9 +163,9 @@ impl Killed {
     }
 
     pub(super) async fn wait(&self) {
-        let told = self.told.notified();
+        let notify = self.notify.notified();
         if !self.is_so() {
-            told.await;
+            notify.await;
         }
     }
 }

@@ -17,8 +17,8 @@ impl World {
             let restores = matches!(sent.ask, Ask::Restore(..));
             let asked = open.filter(|site| !restores || state.sites[*site].lost);
             actions.extend(asked.map(|site| Action::Deliver(at, site)));
-            let told = sites.clone().filter(|site| matches!(reply(*site), Reply::Decided(_)));
-            actions.extend(told.map(|site| Action::Hear(at, site)));
+            let decided = sites.clone().filter(|site| matches!(reply(*site), Reply::Decided(_)));
+            actions.extend(decided.map(|site| Action::Hear(at, site)));
         }
         self.write_actions(state, at, actions);
         match agent.phase {
@@ -73,8 +73,8 @@ impl World {
         let val = self.val_of(&state.agents[at], version);
         actions.push(Action::Settle(at));
         for (index, site) in state.sites.iter().enumerate() {
-            let there = site.fragments >> val & 1 == 1;
-            let missed = !there || self.mutant == Mutant::UnavailableIsAbsent;
+            let stored = site.fragments >> val & 1 == 1;
+            let missed = !stored || self.mutant == Mutant::UnavailableIsAbsent;
             if missed && !site.absent[at] {
                 actions.push(Action::Miss(at, index));
             }
@@ -83,7 +83,7 @@ impl World {
 
     /// Returns the value of a version, as an agent knows it.
     fn val_of(&self, agent: &Agent, version: Ver) -> u8 {
-        let of = |known: &fulgurite_geo::Known| known.write(Version(u64::from(version)));
+        let of = |known: &fulgurite_geo::KnownVersions| known.write(Version(u64::from(version)));
         Table::val(self.table.of_known(agent.known, of).unwrap())
     }
 
@@ -160,7 +160,7 @@ impl World {
             site.row = Some(answer.row);
         }
         match (sent.ask, answer.verdict) {
-            (_, Verdict::Decided) => Reply::Decided(answer.told),
+            (_, Verdict::Decided) => Reply::Decided(answer.decided),
             (Ask::PreAccept(version, val), Verdict::Ok) => {
                 site.votes |= self.vote(version, None, val);
                 Reply::Ok
@@ -178,7 +178,7 @@ impl World {
     fn begin(&self, state: &mut State, at: usize, site: usize) -> Option<()> {
         let row = state.sites[site].row;
         let agent = &mut state.agents[at];
-        agent.least = state.answered;
+        agent.lower_bound = state.answered;
         match &self.roles[at] {
             Role::Writer(_) => {
                 agent.known = row.map_or(0, |row| self.table.merged(0, row));
@@ -373,13 +373,13 @@ impl World {
         let agent = &mut state.agents[at];
         agent.known = self.table.learn(agent.known, version, val, false);
         if self.commits {
-            self.tell(state, at);
+            self.send_decisions(state, at);
         }
         self.go_on(state, at);
     }
 
     /// Sends what an agent knows.
-    fn tell(&self, state: &mut State, at: usize) {
+    fn send_decisions(&self, state: &mut State, at: usize) {
         let known = state.agents[at].known;
         state.late.push(Sent { ask: Ask::Learn, known, epoch: 1 });
     }
@@ -417,7 +417,7 @@ impl World {
     }
 
     fn acknowledge(&self, state: &mut State, at: usize, version: Ver) {
-        if version <= state.agents[at].least {
+        if version <= state.agents[at].lower_bound {
             state.wrong = Some(Wrong::WriteBefore);
         }
         state.answered = state.answered.max(version);
@@ -434,7 +434,7 @@ impl World {
             Role::Collector(_) | Role::Healer => true,
         };
         agent.known = 0;
-        *agent = Agent { skipped: 0, missing: 0, doubted: 0, least: 0, ..*agent };
+        *agent = Agent { skipped: 0, missing: 0, rechecked: 0, lower_bound: 0, ..*agent };
         self.ask(state, at, if all { Phase::Done } else { Phase::Idle }, None);
     }
 
@@ -469,7 +469,7 @@ impl World {
 
     /// Records a reader's answer: the object at a version.
     fn answer(&self, state: &mut State, at: usize, version: Ver) {
-        if version < state.agents[at].least {
+        if version < state.agents[at].lower_bound {
             state.wrong = Some(Wrong::Stale);
         }
         state.answered = state.answered.max(version);
@@ -479,21 +479,21 @@ impl World {
     /// Continues once enough fragments are written, read, absent or removed.
     fn settle(&self, state: &mut State, at: usize) -> Option<()> {
         let agent = &state.agents[at];
-        let there = |version: Ver| {
+        let stored = |version: Ver| {
             let val = self.val_of(agent, version);
             state.sites.iter().filter(|site| site.fragments >> val & 1 == 1).count()
         };
         match agent.phase {
             Phase::Writing(version) => {
-                (there(version) >= self.fragments?.acknowledged).then_some(())?;
+                (stored(version) >= self.fragments?.acknowledged).then_some(())?;
                 let val = self.val_of(agent, version);
                 let known = self.table.learn(agent.known, version, val, true);
                 state.agents[at].known = known;
-                self.tell(state, at);
+                self.send_decisions(state, at);
                 self.acknowledge(state, at, version);
             }
             Phase::Removing(version) => {
-                (there(version) == 0).then_some(())?;
+                (stored(version) == 0).then_some(())?;
                 let Role::Collector(keep) = self.roles[at] else { return None };
                 self.mark_gone(state, at, version);
                 self.collect(state, at, keep);
@@ -527,12 +527,12 @@ impl World {
         let agent = &mut state.agents[at];
         let of = Version(u64::from(version));
         let durable = self.table.of_known(agent.known, |known| known.decided[&of].durable);
-        if durable && (agent.doubted == version || !fragments.confirm) {
+        if durable && (agent.rechecked == version || !fragments.confirm) {
             state.wrong = Some(Wrong::Lost);
         } else if durable {
             // Removed since the rows were read, or lost. Versions that were passed over may exist
             // by now.
-            (agent.doubted, agent.missing, agent.skipped) = (version, 0, 0);
+            (agent.rechecked, agent.missing, agent.skipped) = (version, 0, 0);
             self.ask(state, at, Phase::Reading, Some(Ask::Read));
         } else if fragments.confirm && self.mutant != Mutant::FallbackUnconfirmed {
             agent.missing = version;
@@ -571,7 +571,7 @@ impl World {
         let mut known = self.table.known(state.agents[at].known);
         known.mark_gone(Version(u64::from(version)));
         state.agents[at].known = self.table.know(&known);
-        self.tell(state, at);
+        self.send_decisions(state, at);
     }
 }
 
@@ -586,10 +586,10 @@ fn rows(state: &State, at: usize, mask: u16) -> Vec<RowId> {
 }
 
 /// Returns every set of at least so many of the sites that answered with their rows.
-fn masks(state: &State, at: usize, least: usize) -> Vec<u16> {
+fn masks(state: &State, at: usize, lower_bound: usize) -> Vec<u16> {
     let answered = |site: &super::world::Site| matches!(site.replies[at], Reply::Row(_));
     let sites = state.sites.iter().enumerate().filter(|(_, site)| answered(site));
     let all: u16 = sites.map(|(site, _)| 1 << site).sum();
-    let fits = |mask: &u16| mask & !all == 0 && mask.count_ones() as usize >= least;
+    let fits = |mask: &u16| mask & !all == 0 && mask.count_ones() as usize >= lower_bound;
     (1..=all).filter(fits).collect()
 }

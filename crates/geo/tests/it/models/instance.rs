@@ -1,8 +1,8 @@
 //! One version: at most one value is chosen, whatever is late, lost, repeated or forgotten.
 
-use fulgurite_geo::{Quorums, Sizes};
+use fulgurite_geo::{QuorumRule, Quorums};
 
-use super::search::{Extent, is_broken, is_night, is_safe, night, walk};
+use super::search::{Extent, is_broken, is_nightly, is_safe, nightly_extent, walk};
 use super::table::{Acceptor, Rule, What};
 use super::world::{Mutant, Role, World};
 
@@ -17,7 +17,7 @@ fn writers(quorums: Quorums, count: u8) -> World {
 }
 
 fn majority(sites: usize) -> Quorums {
-    Quorums::new(sites, Sizes::Majority).unwrap()
+    Quorums::new(sites, QuorumRule::Majority).unwrap()
 }
 
 #[test]
@@ -40,13 +40,13 @@ fn three_sites_agree_by_the_value_with_the_most_responses() {
 
 #[test]
 fn flexible_quorums_agree() {
-    let world = two(Quorums::new(3, Sizes::Flexible).unwrap());
+    let world = two(Quorums::new(3, QuorumRule::Flexible).unwrap());
     is_safe("instance 3 sites, flexible", world, Extent::All);
 }
 
 #[test]
 fn a_fast_quorum_of_two_is_too_few() {
-    let world = two(Quorums::unproved(3, 2, 2, 2));
+    let world = two(Quorums::unchecked(3, 2, 2, 2));
     is_broken("instance mutant: fast 2 of 3", world, Extent::All);
 }
 
@@ -65,10 +65,10 @@ fn a_site_that_forgot_must_not_vote() {
 
 #[test]
 fn two_thirds_of_seven_are_too_few() {
-    let world = two(Quorums::unproved(7, 4, 4, 5));
+    let world = two(Quorums::unchecked(7, 4, 4, 5));
     let wrong = walk("instance mutant: fast 5 of 7", &world, 1, 20_000_000);
     assert!(wrong.is_some(), "two thirds of seven were found enough");
-    let mut world = two(Quorums::unproved(7, 4, 4, 5));
+    let mut world = two(Quorums::unchecked(7, 4, 4, 5));
     world.table.rule = Rule::MostResponses;
     let wrong = walk("instance mutant: fast 5 of 7, most responses", &world, 1, 20_000_000);
     assert!(wrong.is_some(), "two thirds of seven were found enough");
@@ -83,11 +83,11 @@ fn four_and_five_sites_agree() {
 #[test]
 fn more_sites_agree_as_far_as_was_searched() {
     let world = World { attempts: 2, ..two(majority(3)) };
-    is_safe("instance 3 sites, 2 ballots each", world, night());
-    is_safe("instance 3 sites, 3 writers", writers(majority(3), 3), night());
-    let steps = if is_night() { 80_000_000 } else { 300_000 };
+    is_safe("instance 3 sites, 2 ballots each", world, nightly_extent());
+    is_safe("instance 3 sites, 3 writers", writers(majority(3), 3), nightly_extent());
+    let steps = if is_nightly() { 80_000_000 } else { 300_000 };
     let wrong = walk("instance 7 sites", &two(majority(7)), 2, steps);
     assert_eq!(wrong, None);
-    let balanced = Quorums::new(7, Sizes::Balanced).unwrap();
+    let balanced = Quorums::new(7, QuorumRule::Balanced).unwrap();
     assert_eq!(walk("instance 7 sites, balanced", &two(balanced), 3, steps), None);
 }

@@ -15,10 +15,10 @@
 //! `FULGURITE_TEST_MODELS=nightly` searches further.
 
 mod agents;
-mod collecting;
+mod garbage_collection;
 mod instance;
-mod reading;
-mod replacing;
+mod reads;
 mod search;
+mod site_replacement;
 mod table;
 mod world;

@@ -9,7 +9,7 @@ use super::world::{State, World};
 
 /// Whether this is a nightly run.
 #[expect(clippy::disallowed_methods, reason = "a test is told by its caller how long it may take")]
-pub(super) fn is_night() -> bool {
+pub(super) fn is_nightly() -> bool {
     std::env::var("FULGURITE_TEST_MODELS").is_ok_and(|wanted| wanted == "nightly")
 }
 
@@ -23,8 +23,8 @@ pub(super) enum Extent {
 }
 
 /// Returns a partial extent by day, and as much as fits into memory by night.
-pub(super) fn night() -> Extent {
-    Extent::Most(if is_night() { 40_000_000 } else { 300_000 })
+pub(super) fn nightly_extent() -> Extent {
+    Extent::Most(if is_nightly() { 40_000_000 } else { 300_000 })
 }
 
 /// Searches a world that must be correct. Prints what it found and how long it took.
@@ -66,8 +66,8 @@ fn search(name: &str, world: World, extent: Extent, mutant: bool) -> Vec<String>
     let states = checker.unique_state_count();
     let rows = checker.model().table.rows();
     let seconds = begun.elapsed().as_secs_f64();
-    let how = if found.is_empty() && all { "all of them" } else { "not all" };
-    say(&format!("{name}: {states} states ({how}), {rows} rows, {seconds:.1} s, {found:?}"));
+    let coverage = if found.is_empty() && all { "all of them" } else { "not all" };
+    print(&format!("{name}: {states} states ({coverage}), {rows} rows, {seconds:.1} s, {found:?}"));
     assert!(mutant || !all || is_over, "{name}: nobody ever ends");
     found
 }
@@ -88,10 +88,10 @@ pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<S
         }
         wrong = (!world.holds(&state)).then_some(state);
     }
-    let how = if wrong.is_some() { "something is wrong" } else { "nothing found" };
+    let coverage = if wrong.is_some() { "something is wrong" } else { "nothing found" };
     let seconds = begun.elapsed().as_secs_f64();
-    say(&format!(
-        "{name}: {taken} steps, {walks} random walks, seed {seed}, {seconds:.1} s, {how}"
+    print(&format!(
+        "{name}: {taken} steps, {walks} random walks, seed {seed}, {seconds:.1} s, {coverage}"
     ));
     wrong
 }
@@ -119,6 +119,6 @@ fn now() -> Instant {
 }
 
 #[expect(clippy::print_stderr, reason = "what a search took belongs to its result")]
-fn say(line: &str) {
+fn print(line: &str) {
     eprintln!("model {line}");
 }

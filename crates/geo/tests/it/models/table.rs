@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::RwLock;
 
 use fulgurite_geo::{
-    Ballot, Change, Choice, Coded, Command, Data, Decided, Epoch, Judgement, Known, Put, Quorums,
-    Request, Row, SiteIndex, Standing, Stepped, Value, Verdict, Version, WriteId, choose, judge,
-    step,
+    Ballot, Change, Choice, Coded, Command, Data, Decided, Epoch, Judgement, KnownVersions, Put,
+    Quorums, Request, Row, SiteIndex, SiteState, StepResult, Value, Verdict, Version, WriteId,
+    choose, judge, step,
 };
 use fulgurite_units::UnixTime;
 
@@ -101,7 +101,7 @@ pub(super) struct Answer {
     pub(super) changed: bool,
     pub(super) verdict: Verdict,
     /// A row with only the known versions of this one.
-    pub(super) told: RowId,
+    pub(super) decided: RowId,
 }
 
 #[derive(Debug)]
@@ -117,7 +117,7 @@ pub(super) struct Table {
 struct Inner {
     rows: Vec<Row>,
     row_ids: BTreeMap<Vec<u8>, RowId>,
-    knowns: Vec<Known>,
+    knowns: Vec<KnownVersions>,
     known_ids: BTreeMap<Vec<u8>, KnownId>,
     steps: BTreeMap<(Option<RowId>, Sent, bool), Answer>,
     merges: BTreeMap<(KnownId, RowId), KnownId>,
@@ -134,7 +134,7 @@ impl Table {
             values: values.to_vec(),
             inner: RwLock::default(),
         };
-        assert_eq!(table.know(&Known::default()), 0, "nothing is number 0");
+        assert_eq!(table.know(&KnownVersions::default()), 0, "nothing is number 0");
         table
     }
 
@@ -173,12 +173,12 @@ impl Table {
         self.inner.read().unwrap().rows[id as usize].clone()
     }
 
-    pub(super) fn known(&self, id: KnownId) -> Known {
+    pub(super) fn known(&self, id: KnownId) -> KnownVersions {
         self.inner.read().unwrap().knowns[id as usize].clone()
     }
 
     /// Applies a function to known versions.
-    pub(super) fn of_known<T>(&self, id: KnownId, of: impl FnOnce(&Known) -> T) -> T {
+    pub(super) fn of_known<T>(&self, id: KnownId, of: impl FnOnce(&KnownVersions) -> T) -> T {
         of(&self.inner.read().unwrap().knowns[id as usize])
     }
 
@@ -191,7 +191,7 @@ impl Table {
         self.inner.write().unwrap().keep(row)
     }
 
-    pub(super) fn know(&self, known: &Known) -> KnownId {
+    pub(super) fn know(&self, known: &KnownVersions) -> KnownId {
         self.inner.write().unwrap().know(known)
     }
 
@@ -223,18 +223,18 @@ impl Table {
         let before = row.map(|row| self.row(row));
         let stepped = self.step_of(before.as_ref(), sent, rebuilding);
         let mut inner = self.inner.write().unwrap();
-        let told = Row { known: stepped.row.known.clone(), ..Row::default() };
+        let decided = Row { known: stepped.row.known.clone(), ..Row::default() };
         let answer = Answer {
             row: inner.keep(&stepped.row),
             changed: stepped.changed,
             verdict: stepped.verdict,
-            told: inner.keep(&told),
+            decided: inner.keep(&decided),
         };
         inner.steps.insert((row, sent, rebuilding), answer);
         answer
     }
 
-    fn step_of(&self, before: Option<&Row>, sent: Sent, rebuilding: bool) -> Stepped {
+    fn step_of(&self, before: Option<&Row>, sent: Sent, rebuilding: bool) -> StepResult {
         let version = |version: Ver| Version(u64::from(version));
         let command = match sent.ask {
             Ask::Read => Command::Read,
@@ -256,7 +256,7 @@ impl Table {
         };
         let epoch = Epoch(u32::from(sent.epoch));
         let request = Request { epoch, known: self.known(sent.known), command };
-        let standing = Standing { epoch: Epoch(u32::from(rebuilding)), rebuilding };
+        let standing = SiteState { epoch: Epoch(u32::from(rebuilding)), rebuilding };
         let mut before = before.cloned();
         if let (Acceptor::IgnoringPromises, Ask::PreAccept(v, _), Some(row)) =
             (self.acceptor, sent.ask, &mut before)
@@ -292,12 +292,12 @@ impl Table {
             for accepted in &accepted {
                 *counts.entry(accepted.value.id).or_default() += 1;
             }
-            let most = counts.values().copied().max().unwrap_or(0);
-            let least = match self.rule {
+            let highest = counts.values().copied().max().unwrap_or(0);
+            let threshold = match self.rule {
                 Rule::Choose => self.quorums.choosable(rows.len()),
-                Rule::MostResponses => most,
+                Rule::MostResponses => highest,
             };
-            let of = counts.iter().filter(|(_, count)| **count >= least);
+            let of = counts.iter().filter(|(_, count)| **count >= threshold);
             let picks: Vec<Pick> = of.map(|(id, _)| Pick::Forced(Self::val(*id))).collect();
             if self.rule == Rule::MostResponses && !picks.is_empty() || picks.len() > 1 {
                 return picks;
@@ -355,7 +355,7 @@ impl Inner {
         })
     }
 
-    fn know(&mut self, known: &Known) -> KnownId {
+    fn know(&mut self, known: &KnownVersions) -> KnownId {
         let row = Row { known: known.clone(), ..Row::default() };
         let knowns = &mut self.knowns;
         *self.known_ids.entry(row.encode().unwrap()).or_insert_with(|| {

@@ -11,7 +11,7 @@
 //! conclusions are the real code.
 
 use fulgurite_geo::limits::VOTING_SITES_MAX;
-use fulgurite_geo::{Known, Quorums, Row, Version};
+use fulgurite_geo::{KnownVersions, Quorums, Row, Version};
 use stateright::{Model, Property};
 
 use super::table::{Ask, Attempt, KnownId, Pick, RowId, Sent, Table, Val, Ver, What};
@@ -103,7 +103,7 @@ pub(super) struct World {
     /// Whether an agent that had a version decided sends the decision to the sites.
     pub(super) commits: bool,
     /// What every row knows at the start.
-    pub(super) known: Known,
+    pub(super) known: KnownVersions,
     /// How many of those versions were acknowledged, with all fragments.
     pub(super) acknowledged: Ver,
     /// Requests in flight at the start.
@@ -163,11 +163,11 @@ pub(super) struct Agent {
     /// Number of its operations that are done.
     pub(super) done: u8,
     /// The last version that was seen or acknowledged when it began.
-    pub(super) least: Ver,
+    pub(super) lower_bound: Ver,
     /// The version whose fragments were missing when the rows were read last.
     pub(super) missing: Ver,
     /// The version that was known to be durable, and whose fragments were missing once before.
-    pub(super) doubted: Ver,
+    pub(super) rechecked: Ver,
     /// Versions that never had their fragments, a bit each.
     pub(super) skipped: u8,
 }
@@ -233,9 +233,9 @@ impl Agent {
             asks: None,
             attempts: [0; VERSIONS_MAX + 2],
             done: 0,
-            least: 0,
+            lower_bound: 0,
             missing: 0,
-            doubted: 0,
+            rechecked: 0,
             skipped: 0,
         }
     }
@@ -264,7 +264,7 @@ impl World {
             prompt: false,
             loses: false,
             commits: false,
-            known: Known::default(),
+            known: KnownVersions::default(),
             acknowledged: 0,
             late: Vec::new(),
         }
@@ -351,7 +351,7 @@ impl Model for World {
     fn init_states(&self) -> Vec<State> {
         assert!(self.roles.len() <= AGENTS_MAX && usize::from(self.versions) <= VERSIONS_MAX);
         let row = Row { known: self.known.clone(), ..Row::default() };
-        let there = (self.known != Known::default()).then(|| self.table.keep(&row));
+        let there = (self.known != KnownVersions::default()).then(|| self.table.keep(&row));
         let puts = self.known.decided.values().filter(|decided| decided.value.put().is_some());
         let fragments = puts.map(|put| 1 << Table::val(put.value.id)).sum();
         let site = Site { row: there, fragments, ..Site::default() };

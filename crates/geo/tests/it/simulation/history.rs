@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_geo::{Change, Known, Value, Version, WriteId};
+use fulgurite_geo::{Change, KnownVersions, Value, Version, WriteId};
 
 /// Effect or observation of an operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Observation {
     /// A write was acknowledged for a version.
     Wrote(WriteId, Version),
     /// It read this version.
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     pub(super) key: u64,
     pub(super) began: u64,
     pub(super) ended: u64,
-    pub(super) told: Told,
+    pub(super) observation: Observation,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl History {
     }
 
     /// Records what a node knows. Fails if it contradicts an earlier record: agreement is broken.
-    pub(super) fn witness(&mut self, key: u64, known: &Known) -> Result<(), String> {
+    pub(super) fn witness(&mut self, key: u64, known: &KnownVersions) -> Result<(), String> {
         for (version, decided) in &known.decided {
             let there =
                 self.decided.entry((key, *version)).or_insert_with(|| decided.value.clone());
@@ -76,10 +76,10 @@ impl History {
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_writes()?;
         for entry in &self.entries {
-            match entry.told {
-                Told::Read(write, version) => self.check_read(entry, write, version)?,
-                Told::Nothing => self.check_nothing(entry)?,
-                Told::Wrote(..) | Told::Maybe(_) | Told::Refused => {}
+            match entry.observation {
+                Observation::Read(write, version) => self.check_read(entry, write, version)?,
+                Observation::Nothing => self.check_nothing(entry)?,
+                Observation::Wrote(..) | Observation::Maybe(_) | Observation::Refused => {}
             }
         }
         Ok(())
@@ -93,7 +93,7 @@ impl History {
             }
         }
         for entry in &self.entries {
-            let Told::Wrote(write, version) = entry.told else { continue };
+            let Observation::Wrote(write, version) = entry.observation else { continue };
             let decided = self.decided.get(&(entry.key, version));
             if decided.is_none_or(|decided| decided.id != write) {
                 return Err(format!("{entry:?}, but {decided:?} was decided"));
@@ -114,15 +114,19 @@ impl History {
         of: &'a Entry,
     ) -> impl Iterator<Item = (&'a Entry, Version)> {
         let before = move |entry: &&Entry| entry.key == of.key && entry.ended < of.began;
-        self.entries.iter().filter(before).filter_map(|entry| match entry.told {
-            Told::Read(write, _) if self.lost_site && !self.was_acknowledged(write) => None,
-            Told::Wrote(_, version) | Told::Read(_, version) => Some((entry, version)),
-            Told::Nothing | Told::Maybe(_) | Told::Refused => None,
+        self.entries.iter().filter(before).filter_map(|entry| match entry.observation {
+            Observation::Read(write, _) if self.lost_site && !self.was_acknowledged(write) => None,
+            Observation::Wrote(_, version) | Observation::Read(_, version) => {
+                Some((entry, version))
+            }
+            Observation::Nothing | Observation::Maybe(_) | Observation::Refused => None,
         })
     }
 
     fn was_acknowledged(&self, write: WriteId) -> bool {
-        self.entries.iter().any(|entry| matches!(entry.told, Told::Wrote(id, _) if id == write))
+        self.entries
+            .iter()
+            .any(|entry| matches!(entry.observation, Observation::Wrote(id, _) if id == write))
     }
 
     fn check_read(&self, entry: &Entry, write: WriteId, version: Version) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Plan of a run: the number of sites, the network, the clients, and what fails when.
 
-use fulgurite_geo::Sizes;
+use fulgurite_geo::QuorumRule;
 use fulgurite_units::{RandomStream, Seed};
 
 use super::run::Fault;
@@ -10,7 +10,7 @@ use super::run::Fault;
 pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) sites: usize,
-    pub(super) sizes: Sizes,
+    pub(super) sizes: QuorumRule,
     pub(super) data: u8,
     pub(super) parity: u8,
     pub(super) keys: u64,
@@ -43,7 +43,8 @@ impl Plan {
         Self {
             seed,
             sites,
-            sizes: [Sizes::Majority, Sizes::Balanced, Sizes::Flexible][at(&mut random, 3)],
+            sizes: [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible]
+                [at(&mut random, 3)],
             data: u8::try_from(sites).unwrap() - parity,
             parity,
             keys: 1 + random.below(3),
@@ -67,7 +68,7 @@ impl Plan {
         Self {
             seed: 1,
             sites,
-            sizes: Sizes::Majority,
+            sizes: QuorumRule::Majority,
             data,
             parity: 1,
             keys: 3,

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use fulgurite_geo::{
-    Care, Change, Coded, Collect, Condition, Data, Fragment, Got, Heal, Keep, Operation, Put, Read,
-    Restore, SiteIndex, Sweep, Swept, Value, Wanted, Write, WriteId, Wrote,
+    Change, Coded, Collect, Condition, Data, Fragment, Heal, HealPolicy, Operation, Put, Read,
+    ReadResult, ReadTarget, Restore, Retention, SiteIndex, Sweep, SweepResult, Value, Write,
+    WriteId, WriteResult,
 };
 use fulgurite_units::{Seed, UnixTime};
 
-use super::history::{Entry, Told};
+use super::history::{Entry, Observation};
 use super::plan::Plan;
 use super::world::{Running, World};
 
@@ -146,13 +147,13 @@ fn begin(world: &mut World, client: &mut Client) {
             write(world, (key, terms), (value, Condition::Present), random)
         }
         10 if world.plan.clients > 1 => {
-            Running::Heal(Box::new(Heal::new(terms, care(&world.plan), time(world.now), random)))
+            Running::Heal(Box::new(Heal::new(terms, policy(&world.plan), time(world.now), random)))
         }
         11 if world.plan.clients > 1 => {
             Running::Collect(Box::new(Collect::new(terms, keep(world), random)))
         }
-        12..14 => Running::Read(Box::new(Read::new(terms, Wanted::Facts, random))),
-        _ => Running::Read(Box::new(Read::new(terms, Wanted::Latest, random))),
+        12..14 => Running::Read(Box::new(Read::new(terms, ReadTarget::Metadata, random))),
+        _ => Running::Read(Box::new(Read::new(terms, ReadTarget::Latest, random))),
     };
     let operation = world.begin(key, running);
     client.busy = Some((operation, began));
@@ -170,8 +171,8 @@ fn write(
     Running::Write(Box::new(Write::new(terms, (value, condition), needed, None, random)), id)
 }
 
-fn care(plan: &Plan) -> Care {
-    Care { needed: needed(plan), finish: true, keep: plan.keep }
+fn policy(plan: &Plan) -> HealPolicy {
+    HealPolicy { needed: needed(plan), finish: true, keep: plan.keep }
 }
 
 fn needed(plan: &Plan) -> usize {
@@ -183,10 +184,10 @@ fn needed(plan: &Plan) -> usize {
 }
 
 /// Allows the removal of obsolete versions once no earlier read can still be running.
-fn keep(world: &World) -> Keep {
+fn keep(world: &World) -> Retention {
     let longest = 3 * 40 * world.plan.delay_ms;
     let after = (world.now / 1_000_000).saturating_sub(longest);
-    Keep { newest: world.plan.keep, hidden_after: UnixTime::from_millis(after) }
+    Retention { newest: world.plan.keep, obsolete_after: UnixTime::from_millis(after) }
 }
 
 fn time(now: u64) -> UnixTime {
@@ -219,7 +220,7 @@ fn end_all(world: &mut World, clients: &mut [Client]) -> Result<(), String> {
         let client = clients.iter_mut().find(|it| it.busy.is_some_and(|(id, _)| id == operation));
         let Some(client) = client else { continue };
         let began = client.busy.map_or(0, |(_, began)| began);
-        note(world, (key, began), &running)?;
+        record(world, (key, began), &running)?;
         while world.plan.settle && world.happen()? {}
         begin(world, client);
     }
@@ -227,28 +228,28 @@ fn end_all(world: &mut World, clients: &mut [Client]) -> Result<(), String> {
 }
 
 /// Records the answer that an operation's client got.
-fn note(world: &mut World, (key, began): (u64, u64), running: &Running) -> Result<(), String> {
+fn record(world: &mut World, (key, began): (u64, u64), running: &Running) -> Result<(), String> {
     let ended = world.now;
-    let told = match running {
+    let observation = match running {
         Running::Write(write, id) => {
             world.history.witness(key, write.known())?;
             world.totals.rounds += write.rounds().total() as usize;
             match write.end() {
-                Some(Wrote::Done { version, .. }) => {
+                Some(WriteResult::Done { version, .. }) => {
                     world.totals.acknowledged += 1;
-                    Told::Wrote(*id, *version)
+                    Observation::Wrote(*id, *version)
                 }
-                Some(Wrote::Refused) => {
+                Some(WriteResult::Refused) => {
                     world.totals.refused += 1;
-                    Told::Refused
+                    Observation::Refused
                 }
-                Some(Wrote::Unavailable) | None => {
+                Some(WriteResult::Unavailable) | None => {
                     world.totals.unavailable += 1;
-                    Told::Maybe(*id)
+                    Observation::Maybe(*id)
                 }
-                Some(Wrote::Indeterminate(_) | Wrote::Unwritten(_)) => {
+                Some(WriteResult::Indeterminate(_) | WriteResult::Unwritten(_)) => {
                     world.totals.indeterminate += 1;
-                    Told::Maybe(*id)
+                    Observation::Maybe(*id)
                 }
             }
         }
@@ -257,13 +258,15 @@ fn note(world: &mut World, (key, began): (u64, u64), running: &Running) -> Resul
             world.totals.rounds += read.rounds() as usize;
             world.totals.reads += 1;
             match read.end() {
-                Some(Got::Found(version, value)) => Told::Read(value.id, *version),
-                Some(Got::Nothing) => Told::Nothing,
-                Some(Got::Unavailable) | None => {
+                Some(ReadResult::Found(version, value)) => Observation::Read(value.id, *version),
+                Some(ReadResult::Nothing) => Observation::Nothing,
+                Some(ReadResult::Unavailable) | None => {
                     world.totals.unavailable += 1;
                     return Ok(());
                 }
-                Some(Got::Lost(version)) => return Err(format!("version {version} is lost")),
+                Some(ReadResult::Lost(version)) => {
+                    return Err(format!("version {version} is lost"));
+                }
             }
         }
         Running::Heal(heal) => {
@@ -280,7 +283,7 @@ fn note(world: &mut World, (key, began): (u64, u64), running: &Running) -> Resul
         }
         Running::Sweep(_) | Running::Restore(_) => return Ok(()),
     };
-    world.history.add(Entry { key, began, ended, told });
+    world.history.add(Entry { key, began, ended, observation });
     Ok(())
 }
 
@@ -296,7 +299,7 @@ fn kill_some(world: &mut World, clients: &mut [Client]) {
     let Some((key, running)) = world.kill(operation) else { return };
     if let Running::Write(_, id) = running {
         let ended = world.now;
-        world.history.add(Entry { key, began, ended, told: Told::Maybe(id) });
+        world.history.add(Entry { key, began, ended, observation: Observation::Maybe(id) });
     }
     begin(world, client);
 }
@@ -335,17 +338,19 @@ fn heal(world: &mut World) -> Result<(), String> {
         // Twice, since versions that the first pass makes obsolete are removed in the second.
         for _ in 0..2 {
             let (terms, random) = (world.terms(0), world.child());
-            let heal = Heal::new(terms, care(&world.plan), time(world.now), random);
+            let heal = Heal::new(terms, policy(&world.plan), time(world.now), random);
             let ended = alone(world, key, Running::Heal(Box::new(heal)))?;
-            note(world, (key, 0), &ended)?;
+            record(world, (key, 0), &ended)?;
             whole(key, &ended)?;
             let terms = world.terms(0);
             let random = world.child();
-            let all =
-                Keep { newest: world.plan.keep, hidden_after: UnixTime::from_millis(u64::MAX) };
+            let all = Retention {
+                newest: world.plan.keep,
+                obsolete_after: UnixTime::from_millis(u64::MAX),
+            };
             let collect = Collect::new(terms, all, random);
             let ended = alone(world, key, Running::Collect(Box::new(collect)))?;
-            note(world, (key, 0), &ended)?;
+            record(world, (key, 0), &ended)?;
         }
         while world.happen()? {}
     }
@@ -366,8 +371,8 @@ fn whole(key: u64, ended: &Running) -> Result<(), String> {
 
 fn restore_rows(world: &mut World, key: u64) -> Result<(), String> {
     for site in world.voters() {
-        let there = world.sites[site.index()].rows.get(&key);
-        let silent = there.map_or_else(|| world.replacing == Some(site), |row| row.silent);
+        let row = world.sites[site.index()].rows.get(&key);
+        let silent = row.map_or_else(|| world.replacing == Some(site), |row| row.silent);
         if !silent {
             continue;
         }
@@ -375,7 +380,7 @@ fn restore_rows(world: &mut World, key: u64) -> Result<(), String> {
         let restore = Restore::new(terms, site, random);
         let ended = alone(world, key, Running::Restore(Box::new(restore)))?;
         let Running::Restore(restore) = ended else { return Err("not a restore".into()) };
-        if restore.end() != Some(&fulgurite_geo::Restored::Done) {
+        if restore.end() != Some(&fulgurite_geo::RestoreResult::Done) {
             return Err(format!("{site} does not get its row of {key} back: {restore:?}"));
         }
     }
@@ -397,7 +402,7 @@ fn sweep(world: &mut World) -> Result<(), String> {
             let sweep = Sweep::new(terms, fragment, random);
             let ended = alone(world, key, Running::Sweep(Box::new(sweep)))?;
             let Running::Sweep(sweep) = ended else { return Err("not a sweep".into()) };
-            let right = if wanted { Swept::Kept } else { Swept::Erased };
+            let right = if wanted { SweepResult::Kept } else { SweepResult::Erased };
             if sweep.end() != Some(&right) {
                 return Err(format!("not {right:?}: {sweep:?}"));
             }

@@ -2,29 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_geo::{Epoch, Fragment, Request, Row, Standing, Verdict, WriteId, step};
+use fulgurite_geo::{Epoch, Fragment, Request, Row, SiteState, Verdict, WriteId, step};
 
 use super::run::Fault;
 
 #[derive(Debug)]
 pub(super) struct Site {
-    pub(super) standing: Standing,
+    pub(super) standing: SiteState,
     /// Whether it answers.
     pub(super) up: bool,
     pub(super) rows: BTreeMap<u64, Row>,
     pub(super) fragments: BTreeSet<(WriteId, u8)>,
-    pub(super) forbidden: BTreeSet<(WriteId, u8)>,
+    pub(super) fenced: BTreeSet<(WriteId, u8)>,
 }
 
 impl Site {
     pub(super) fn new() -> Self {
-        let standing = Standing { epoch: Epoch(1), rebuilding: false };
+        let standing = SiteState { epoch: Epoch(1), rebuilding: false };
         Self {
             standing,
             up: true,
             rows: BTreeMap::new(),
             fragments: BTreeSet::new(),
-            forbidden: BTreeSet::new(),
+            fenced: BTreeSet::new(),
         }
     }
 
@@ -37,7 +37,7 @@ impl Site {
     ) -> (Verdict, Row) {
         let forgets = fault == Some(Fault::ForgottenVotes);
         let standing =
-            Standing { rebuilding: self.standing.rebuilding && !forgets, ..self.standing };
+            SiteState { rebuilding: self.standing.rebuilding && !forgets, ..self.standing };
         let row = self.rows.get(&key);
         let row = row.map(|row| Row::decode(&row.encode().unwrap()).unwrap());
         let stepped = step(row.as_ref(), request, standing);
@@ -55,7 +55,7 @@ impl Site {
     pub(super) fn wipe(&mut self) {
         self.rows.clear();
         self.fragments.clear();
-        self.forbidden.clear();
+        self.fenced.clear();
         self.standing.rebuilding = true;
     }
 }

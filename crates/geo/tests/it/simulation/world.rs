@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use fulgurite_geo::{
-    Act, Ask, Collect, Command, Deed, Epoch, Fetched, Fragment, Heal, Heard, How, Known, Operation,
-    Quorums, Read, Request, Restore, Row, SiteIndex, Sweep, Terms, Value, Verdict, Version, Write,
-    WriteId, fragments,
+    Ask, Collect, Command, Epoch, FetchResult, Fragment, FragmentOp, Heal, KnownVersions,
+    OpCommand, OpEvent, OpResult, Operation, Quorums, Read, Request, Restore, Row, SiteIndex,
+    Sweep, Terms, Value, Verdict, Version, Write, WriteId, fragments,
 };
 use fulgurite_units::{Controller, Duration, Instant, Outbox, RandomStream};
 
@@ -27,14 +27,14 @@ pub(super) enum Running {
 }
 
 impl Running {
-    fn step(&mut self, now: Instant, heard: Heard, out: &mut Outbox<Act>) {
+    fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         match self {
-            Self::Write(it, _) => advance(&mut **it, now, heard, out),
-            Self::Read(it) => advance(&mut **it, now, heard, out),
-            Self::Heal(it) => advance(&mut **it, now, heard, out),
-            Self::Collect(it) => advance(&mut **it, now, heard, out),
-            Self::Sweep(it) => advance(&mut **it, now, heard, out),
-            Self::Restore(it) => advance(&mut **it, now, heard, out),
+            Self::Write(it, _) => advance(&mut **it, now, event, out),
+            Self::Read(it) => advance(&mut **it, now, event, out),
+            Self::Heal(it) => advance(&mut **it, now, event, out),
+            Self::Collect(it) => advance(&mut **it, now, event, out),
+            Self::Sweep(it) => advance(&mut **it, now, event, out),
+            Self::Restore(it) => advance(&mut **it, now, event, out),
         }
     }
 
@@ -61,8 +61,8 @@ impl Running {
     }
 }
 
-fn advance<O: Operation>(it: &mut O, now: Instant, heard: Heard, out: &mut Outbox<Act>) {
-    it.step(now, heard, out);
+fn advance<O: Operation>(it: &mut O, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
+    it.step(now, event, out);
     it.check();
 }
 
@@ -70,10 +70,10 @@ fn advance<O: Operation>(it: &mut O, now: Instant, heard: Heard, out: &mut Outbo
 #[derive(Clone, Debug)]
 enum Message {
     Ask { operation: u64, ask: Ask },
-    Tell { key: u64, site: SiteIndex, known: Known },
-    Deed { operation: u64, fragment: Fragment, deed: Deed },
+    Notify { key: u64, site: SiteIndex, known: KnownVersions },
+    FragmentOp { operation: u64, fragment: Fragment, fragment_op: FragmentOp },
     Fetch { operation: u64, version: Version, value: Value },
-    Heard { operation: u64, heard: Heard },
+    OpEvent { operation: u64, event: OpEvent },
     Wake { operation: u64 },
     Up { site: SiteIndex },
     Down { site: SiteIndex },
@@ -164,7 +164,7 @@ impl World {
         voters.rotate_left(near);
         let down = self.replacing.into_iter().collect::<BTreeSet<_>>();
         let quorums = match self.plan.fault {
-            Some(Fault::SmallQuorum) => Quorums::unproved(self.plan.sites, 2, 2, 2),
+            Some(Fault::SmallQuorum) => Quorums::unchecked(self.plan.sites, 2, 2, 2),
             _ => Quorums::new(self.plan.sites, self.plan.sizes).unwrap(),
         };
         // Some clients believe that a site does not answer, and may be wrong.
@@ -177,7 +177,7 @@ impl World {
             silent,
             fast: self.plan.loss == 0 || self.random.below(8) > 0,
             round: Duration::from_millis(3 * self.plan.delay_ms),
-            pause: Duration::from_millis(self.plan.delay_ms),
+            backoff: Duration::from_millis(self.plan.delay_ms),
             patience: Duration::from_millis(40 * self.plan.delay_ms),
         }
     }
@@ -230,7 +230,7 @@ impl World {
             eprintln!("{:>12} begins {operation} of {key}: {running:?}", self.now);
         }
         self.operations.insert(operation, (key, running));
-        self.hear(operation, Heard::Begin);
+        self.handle_event(operation, OpEvent::Begin);
         operation
     }
 
@@ -238,13 +238,13 @@ impl World {
         self.operations.remove(&operation)
     }
 
-    fn hear(&mut self, operation: u64, heard: Heard) {
+    fn handle_event(&mut self, operation: u64, event: OpEvent) {
         let Some((_, running)) = self.operations.get_mut(&operation) else { return };
         let mut out = Outbox::new();
-        running.step(Instant::from_nanos(self.now), heard, &mut out);
+        running.step(Instant::from_nanos(self.now), event, &mut out);
         let (over, deadline) = (running.is_over(), running.deadline());
-        for act in out.drain() {
-            self.act(operation, act);
+        for command in out.drain() {
+            self.command(operation, command);
         }
         if over {
             self.ended.push(operation);
@@ -254,20 +254,20 @@ impl World {
         }
     }
 
-    fn act(&mut self, operation: u64, act: Act) {
-        match act {
-            Act::Ask(ask) => self.send(Message::Ask { operation, ask }),
-            Act::Tell { site, known } => {
+    fn command(&mut self, operation: u64, command: OpCommand) {
+        match command {
+            OpCommand::Ask(ask) => self.send(Message::Ask { operation, ask }),
+            OpCommand::Notify { site, known } => {
                 let Some((key, _)) = self.operations.get(&operation) else { return };
                 let key = *key;
-                self.send(Message::Tell { key, site, known });
+                self.send(Message::Notify { key, site, known });
             }
-            Act::Fragment(fragment, deed) => {
+            OpCommand::Fragment(fragment, fragment_op) => {
                 // The driver waits as long as it takes, and reports an unknown result.
                 let delay = self.delay();
-                self.post(delay, Message::Deed { operation, fragment, deed });
+                self.post(delay, Message::FragmentOp { operation, fragment, fragment_op });
             }
-            Act::Fetch { version, value } => {
+            OpCommand::Fetch { version, value } => {
                 let delay = self.delay();
                 self.post(delay, Message::Fetch { operation, version, value });
             }
@@ -283,24 +283,26 @@ impl World {
             eprintln!("{:>12} {:?}", order.at, order.message);
         }
         match order.message {
-            Message::Ask { operation, ask } => self.asked(operation, ask)?,
-            Message::Tell { key, site, known } => {
+            Message::Ask { operation, ask } => self.handle_ask(operation, ask)?,
+            Message::Notify { key, site, known } => {
                 let request = Request { epoch: self.epoch, known, command: Command::Learn };
                 if self.sites[site.index()].up {
                     self.apply(key, site, &request)?;
                 }
             }
-            Message::Deed { operation, fragment, deed } => self.deed(operation, fragment, deed),
+            Message::FragmentOp { operation, fragment, fragment_op } => {
+                self.fragment_op(operation, fragment, fragment_op)
+            }
             Message::Fetch { operation, version, value } => {
                 let fetched = self.fetch(&value);
-                self.hear(operation, Heard::Fetched(version, fetched));
+                self.handle_event(operation, OpEvent::FetchResult(version, fetched));
             }
-            Message::Heard { operation, heard } => self.hear(operation, heard),
+            Message::OpEvent { operation, event } => self.handle_event(operation, event),
             Message::Wake { operation } => {
                 let now = Instant::from_nanos(self.now);
                 let due = self.operations.get(&operation).and_then(|(_, it)| it.deadline());
                 if due.is_some_and(|due| due <= now) {
-                    self.hear(operation, Heard::Timer);
+                    self.handle_event(operation, OpEvent::Timer);
                 }
             }
             Message::Up { site } => self.sites[site.index()].up = true,
@@ -322,7 +324,7 @@ impl World {
         Ok(answer)
     }
 
-    fn asked(&mut self, operation: u64, ask: Ask) -> Result<(), String> {
+    fn handle_ask(&mut self, operation: u64, ask: Ask) -> Result<(), String> {
         let Some((key, _)) = self.operations.get(&operation) else {
             // The sender is dead; its request is not.
             let Some(key) = self.dead.get(&operation).copied() else { return Ok(()) };
@@ -337,68 +339,77 @@ impl World {
         } else {
             None
         };
-        let heard = Heard::Answered { site: ask.site, call: ask.call, answer };
-        self.send(Message::Heard { operation, heard });
+        let event = OpEvent::Answered { site: ask.site, call: ask.call, answer };
+        self.send(Message::OpEvent { operation, event });
         Ok(())
     }
 
-    fn deed(&mut self, operation: u64, fragment: Fragment, deed: Deed) {
-        let there = self.sites[fragment.site.index()].has(fragment);
+    fn fragment_op(&mut self, operation: u64, fragment: Fragment, fragment_op: FragmentOp) {
+        let present = self.sites[fragment.site.index()].has(fragment);
         let up = self.sites[fragment.site.index()].up && !self.chance(self.plan.loss);
         let id = (fragment.write, fragment.index);
-        let how = match deed {
-            _ if !up => How::Unknown,
-            Deed::Probe if there => How::Done,
-            Deed::Probe => How::Absent,
-            Deed::Write if self.sites[fragment.site.index()].forbidden.contains(&id) => How::Absent,
-            Deed::Write => {
+        let result = match fragment_op {
+            _ if !up => OpResult::Unknown,
+            FragmentOp::Probe if present => OpResult::Done,
+            FragmentOp::Probe => OpResult::Absent,
+            FragmentOp::Write if self.sites[fragment.site.index()].fenced.contains(&id) => {
+                OpResult::Absent
+            }
+            FragmentOp::Write => {
                 self.sites[fragment.site.index()].fragments.insert(id);
-                How::Done
+                OpResult::Done
             }
-            Deed::Forbid if there => How::Unknown,
-            Deed::Forbid => {
-                self.sites[fragment.site.index()].forbidden.insert(id);
-                How::Done
+            FragmentOp::Fence if present => OpResult::Unknown,
+            FragmentOp::Fence => {
+                self.sites[fragment.site.index()].fenced.insert(id);
+                OpResult::Done
             }
-            Deed::Erase => {
+            FragmentOp::Erase => {
                 self.sites[fragment.site.index()].fragments.remove(&id);
-                self.sites[fragment.site.index()].forbidden.remove(&id);
-                How::Done
+                self.sites[fragment.site.index()].fenced.remove(&id);
+                OpResult::Done
             }
-            Deed::Rebuild => {
+            FragmentOp::Rebuild => {
                 let have = self.sites.iter().filter(|site| site.up);
                 let have = have.flat_map(|site| &site.fragments);
                 let have = have.filter(|(write, _)| *write == fragment.write).count();
                 if have >= usize::from(self.plan.data) {
                     self.sites[fragment.site.index()].fragments.insert(id);
-                    How::Done
+                    OpResult::Done
                 } else {
-                    How::Unknown
+                    OpResult::Unknown
                 }
             }
         };
         // Done, but the answer is lost.
         let lost = self.chance(self.plan.loss);
-        let how = if lost { How::Unknown } else { how };
+        let result = if lost { OpResult::Unknown } else { result };
         let delay = self.delay();
-        self.post(delay, Message::Heard { operation, heard: Heard::Fragment(fragment, deed, how) });
+        self.post(
+            delay,
+            Message::OpEvent { operation, event: OpEvent::Fragment(fragment, fragment_op, result) },
+        );
     }
 
-    fn fetch(&mut self, value: &Value) -> Fetched {
+    fn fetch(&mut self, value: &Value) -> FetchResult {
         let eager = self.plan.fault == Some(Fault::UnknownIsAbsent);
-        let (mut there, mut absent, mut unknown) = (0, 0, 0);
+        let (mut present, mut absent, mut unknown) = (0, 0, 0);
         for fragment in fragments(value) {
             let site = &self.sites[fragment.site.index()];
             let silent = !site.up || site.standing.rebuilding;
             if site.up && site.has(fragment) {
-                there += 1;
+                present += 1;
             } else if silent && !eager {
                 unknown += 1;
             } else {
                 absent += 1;
             }
         }
-        if there >= self.plan.data { Fetched::Whole } else { Fetched::Short { absent, unknown } }
+        if present >= self.plan.data {
+            FetchResult::Complete
+        } else {
+            FetchResult::TooFew { absent, unknown }
+        }
     }
 
     fn replace(&mut self, site: SiteIndex) {

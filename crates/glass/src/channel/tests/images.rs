@@ -3,8 +3,8 @@
 use expect_test::expect;
 
 use super::super::{
-    Channel, Disc, Dust, Medium, Neighbor, Placement, ReadFaults, ReadHead, Scratch, SectorImages,
-    WriteFaults,
+    Channel, Disc, Dust, Medium, Neighbor, Orientation, ReadFaults, ReadHead, Scratch,
+    SectorImages, WriteFaults,
 };
 use super::{clean, moments, near, read, seeds, shape, symbols, written};
 use fulgurite_units::Seed;
@@ -74,13 +74,13 @@ fn a_platter_that_lies_wrong_is_seen_mirrored() {
     let lying = |placement| {
         read(&channel, &sector, &[], &ReadFaults { placement, ..ReadFaults::default() })
     };
-    let right = lying(Placement::Right);
+    let right = lying(Orientation::Right);
     let same = |a: Vec<f64>, b: Vec<f64>| {
         let spread = moments(a.iter().zip(&b).map(|(a, b)| a - b)).1.sqrt();
         assert!(spread < 4.0, "{spread}");
     };
-    let half = lying(Placement::HalfTurn);
-    let upside = lying(Placement::UpsideDown);
+    let half = lying(Orientation::HalfTurn);
+    let upside = lying(Orientation::UpsideDown);
     for k in 0..4 {
         let mut reversed: Vec<f64> = pixels(&half, k).collect();
         reversed.reverse();

@@ -6,7 +6,7 @@ use fulgurite_units::Seed;
 use super::super::noise::Noise;
 use super::super::smooth::smooth;
 use super::{moments, near};
-use crate::numeric::{Magnifier, Plane, blur, halve};
+use crate::numeric::{Magnifier, Plane, blur, downsample};
 use crate::numeric::{exp_negative, ln, round, sincos_turns, to_u16};
 
 #[test]
@@ -94,7 +94,7 @@ fn slow_light_may_take_the_way_over_half_the_resolution() {
     let mut plane = Plane::new(64, 96);
     noise.normals(&mut plane.values);
     for (sigma, within) in [(2.5f32, 0.04), (3.0, 0.03), (5.9, 0.01)] {
-        let slow = blur(&halve(&plane), 0.5 * (sigma * sigma - 1.5).sqrt());
+        let slow = blur(&downsample(&plane), 0.5 * (sigma * sigma - 1.5).sqrt());
         let direct = blur(&plane, sigma);
         for per_pitch in [2, 3, 4] {
             let mut magnifier = Magnifier::new(per_pitch, 48);

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use fulgurite_units::Seed;
 
-use super::super::write::meant;
+use super::super::write::ideal_voxel;
 use super::super::{CHANNEL_PRESETS, Channel, Disc, Medium, SectorShape, WriteFaults};
 use super::{clean, moments, near, shape, symbols, written};
 
@@ -40,9 +40,9 @@ fn a_clean_voxel_is_its_azimuth_and_retardance() {
     let amplitude = (std::f64::consts::TAU * 0.012 / 0.52).sin();
     for (i, symbol) in symbols.iter().enumerate() {
         let [re, im] = sector.voxel(i / 16, i % 16).map(f64::from);
-        let twice = 2.0 * f64::from(*symbol) * std::f64::consts::PI / 8.0;
-        near(re, amplitude * twice.cos(), 1e-6);
-        near(im, amplitude * twice.sin(), 1e-6);
+        let double_azimuth = 2.0 * f64::from(*symbol) * std::f64::consts::PI / 8.0;
+        near(re, amplitude * double_azimuth.cos(), 1e-6);
+        near(im, amplitude * double_azimuth.sin(), 1e-6);
     }
 }
 
@@ -54,8 +54,8 @@ fn a_voxel_is_pulled_by_the_one_before_and_the_one_above() {
         let [d1, d2] = [left, up].map(|other| f64::from(i16::from(other) - i16::from(own)) / 8.0);
         let sines = (turn * d1).sin() + 0.5 * (turn * d2).sin();
         let cosines = (turn * d1).cos() + 0.5 * (turn * d2).cos();
-        let (twice, level) = meant(&channel, own, left, up);
-        near(f64::from(twice) * turn, f64::from(own) / 8.0 * turn + 0.25 * sines, 1e-5);
+        let (double_azimuth, level) = ideal_voxel(&channel, own, left, up);
+        near(f64::from(double_azimuth) * turn, f64::from(own) / 8.0 * turn + 0.25 * sines, 1e-5);
         near(f64::from(level), 1.0 + 0.25 * cosines, 1e-6);
     }
 }

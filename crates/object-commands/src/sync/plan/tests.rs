@@ -12,20 +12,24 @@ const FOLDER: Entry = Entry { bytes: 0, is_folder: true };
 fn a_first_look_settles_what_listings_can() {
     use Compare::{Checksum, Size, Time};
     let cases = [
-        (Time, file(1), None, Look::Differs(Reason::New)),
-        (Time, FOLDER, None, Look::Differs(Reason::New)),
-        (Time, file(1), Some(file(2)), Look::Differs(Reason::Size)),
-        (Time, file(1), Some(file(1)), Look::Ask),
-        (Checksum, file(1), Some(file(1)), Look::Ask),
-        (Checksum, file(1), Some(file(2)), Look::Differs(Reason::Size)),
-        (Size, file(1), Some(file(1)), Look::Same),
-        (Size, file(1), Some(file(2)), Look::Differs(Reason::Size)),
-        (Time, file(0), Some(file(0)), Look::Same),
-        (Time, FOLDER, Some(FOLDER), Look::Same),
-        (Time, file(0), Some(FOLDER), Look::Differs(Reason::Size)),
+        (Time, file(1), None, Comparison::Differs(Reason::New)),
+        (Time, FOLDER, None, Comparison::Differs(Reason::New)),
+        (Time, file(1), Some(file(2)), Comparison::Differs(Reason::Size)),
+        (Time, file(1), Some(file(1)), Comparison::NeedsQuery),
+        (Checksum, file(1), Some(file(1)), Comparison::NeedsQuery),
+        (Checksum, file(1), Some(file(2)), Comparison::Differs(Reason::Size)),
+        (Size, file(1), Some(file(1)), Comparison::Same),
+        (Size, file(1), Some(file(2)), Comparison::Differs(Reason::Size)),
+        (Time, file(0), Some(file(0)), Comparison::Same),
+        (Time, FOLDER, Some(FOLDER), Comparison::Same),
+        (Time, file(0), Some(FOLDER), Comparison::Differs(Reason::Size)),
     ];
     for (compare, source, target, expected) in cases {
-        assert_eq!(look(compare, source, target), expected, "{compare:?} {source:?} {target:?}");
+        assert_eq!(
+            compare_entries(compare, source, target),
+            expected,
+            "{compare:?} {source:?} {target:?}"
+        );
     }
 }
 

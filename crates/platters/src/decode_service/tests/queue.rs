@@ -8,8 +8,8 @@ use fulgurite_decode::EngineChoice;
 use futures::StreamExt as _;
 
 use super::super::job::{Answer, Job, JobOutcome};
-use super::super::mac::{NoMessage, QueueKey};
-use super::super::nats::{ACK_WAIT, DELIVERIES};
+use super::super::mac::{MessageError, QueueKey};
+use super::super::nats::{ACK_WAIT, DELIVERIES_MAX};
 use super::*;
 use crate::injected::InjectedDamage;
 
@@ -34,13 +34,13 @@ impl Server {
         // The server takes a free port and reports it: one found free here could be taken by the
         // time it is bound.
         let child = Self::spawn("-1", &store);
-        let said = store.path().join(format!("nats-server_{}.ports", child.id()));
+        let ports_file = store.path().join(format!("nats-server_{}.ports", child.id()));
         let mut server = Self { child, port: 0, store };
         while server.port == 0 {
             assert!(server.child.try_wait().unwrap().is_none(), "nats-server ended");
             std::thread::sleep(Duration::from_millis(10));
             // Until the file exists and is complete.
-            let Ok(text) = std::fs::read_to_string(&said) else { continue };
+            let Ok(text) = std::fs::read_to_string(&ports_file) else { continue };
             let Ok(ports) = serde_json::from_str::<serde_json::Value>(&text) else { continue };
             let port = ports["nats"][0].as_str().and_then(|nats| nats.rsplit(':').next());
             server.port = port.unwrap().parse().unwrap();
@@ -88,7 +88,7 @@ fn medium() -> MediumSettings {
 }
 
 fn service(server: &Server, medium: MediumSettings) -> DecodeService {
-    DecodeService::sent(server.address(), medium, 3, ENERGY).unwrap()
+    DecodeService::remote(server.address(), medium, 3, ENERGY).unwrap()
 }
 
 /// A worker on a thread of its own, until it is dropped or stopped.
@@ -122,7 +122,7 @@ impl Worker {
 
 /// Runs a client that takes urgent jobs by hand. It waits for a job first: requests to a consumer
 /// that is just being created are lost by the server.
-fn by_hand<T>(
+fn with_manual_worker<T>(
     server: &Server,
     service: &DecodeService,
     act: impl AsyncFnOnce(&async_nats::jetstream::Context, &PullConsumer) -> T,
@@ -198,7 +198,7 @@ fn workers_elsewhere_read_what_threads_read() {
         move || medium.reader(&[], &EngineChoice::BuiltIn)
     };
     let threads = DecodeService::threads(Box::new(make), 2, 3, ENERGY).unwrap();
-    let sent = service(&server, medium);
+    let remote = service(&server, medium);
     let worker = Worker::start(&server);
     let read = |service: &DecodeService| {
         let (mut bytes, mut readings) = (written(10), Vec::new());
@@ -207,7 +207,7 @@ fn workers_elsewhere_read_what_threads_read() {
     };
     let readings = read(&threads);
     assert!(readings.iter().any(|reading| *reading != readings[0]), "their margins differ");
-    assert_eq!(readings, read(&sent));
+    assert_eq!(readings, read(&remote));
     worker.stop();
 }
 
@@ -218,7 +218,7 @@ fn dead_workers_and_double_answers_lose_nothing() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 4);
-    by_hand(&server, &service, async |context, jobs| {
+    with_manual_worker(&server, &service, async |context, jobs| {
         // Taken, and then silent.
         take(jobs).await;
         let message = take(jobs).await;
@@ -261,7 +261,7 @@ fn long_jobs_are_not_given_to_others() {
     let medium = MediumSettings { preset: "nominal".to_owned(), ..medium() };
     let service = service(&server, medium);
     let worker = Worker::start(&server);
-    let at = SectorsAt { sector_bytes: 6 * BYTES, ..at() };
+    let at = SectorExtent { sector_bytes: 6 * BYTES, ..at() };
     let (mut bytes, mut readings) = (written(6 * 480), Vec::new());
     service.read(at, &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     let status = service.status();
@@ -276,8 +276,8 @@ fn a_poisoned_job_is_lost_alone() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 1);
-    by_hand(&server, &service, async |_, jobs| {
-        for _ in 0..DELIVERIES {
+    with_manual_worker(&server, &service, async |_, jobs| {
+        for _ in 0..DELIVERIES_MAX {
             take(jobs).await;
         }
     });
@@ -286,7 +286,7 @@ fn a_poisoned_job_is_lost_alone() {
     let (result, _, readings) = reading.join().unwrap();
     result.unwrap();
     assert_eq!(lost(&readings), 1);
-    assert_eq!(service.status().deaths, DELIVERIES.unsigned_abs());
+    assert_eq!(service.status().deaths, DELIVERIES_MAX.unsigned_abs());
     let (result, _, readings) = read(&service, 3).join().unwrap();
     result.unwrap();
     assert_eq!(lost(&readings), 0);
@@ -340,9 +340,9 @@ fn a_model_that_no_worker_has_is_an_error() {
 #[test]
 fn addresses_have_no_secrets() {
     let address = |text: &str| text.parse::<QueueAddress>();
-    let shown = |text| format!("{0} {0:?}", address(text).unwrap());
-    assert_eq!(shown("nats://queue:4333"), "nats://queue:4333 nats://queue:4333");
-    assert_eq!(shown("queue"), "nats://queue:4222 nats://queue:4222");
+    let formatted = |text| format!("{0} {0:?}", address(text).unwrap());
+    assert_eq!(formatted("nats://queue:4333"), "nats://queue:4333 nats://queue:4333");
+    assert_eq!(formatted("queue"), "nats://queue:4222 nats://queue:4222");
     assert!(address("nats://me:secret@queue").unwrap_err().contains("CREDENTIALS"));
     assert!(address("nats://token@queue").unwrap_err().contains("CREDENTIALS"));
     for wrong in ["\u{7f}", "my queue", ""] {
@@ -367,20 +367,20 @@ fn messages_are_read_whole_or_not_at_all() {
     let bytes = key.seal("subject", &answer);
     assert_eq!(open(&bytes), Ok(answer));
     for end in 0..bytes.len() {
-        assert_eq!(open(&bytes[..end]), Err(NoMessage::Forged), "{end}");
+        assert_eq!(open(&bytes[..end]), Err(MessageError::Forged), "{end}");
     }
-    assert_eq!(open(&[bytes.as_slice(), &[0]].concat()), Err(NoMessage::Forged));
+    assert_eq!(open(&[bytes.as_slice(), &[0]].concat()), Err(MessageError::Forged));
     let other = [&[bytes[0] + 1], &bytes[1..]].concat();
-    assert_eq!(open(&other), Err(NoMessage::OtherVersion));
+    assert_eq!(open(&other), Err(MessageError::OtherVersion));
     for bit in 8..bytes.len() * 8 {
         let mut changed = bytes.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(open(&changed), Err(NoMessage::Forged), "{bit}");
+        assert_eq!(open(&changed), Err(MessageError::Forged), "{bit}");
     }
     let of_another = QueueKey::new("other").open::<Answer>("subject", &bytes);
-    assert_eq!(of_another, Err(NoMessage::Forged));
-    assert_eq!(key.open::<Answer>("subjec", &bytes), Err(NoMessage::Forged));
-    assert_eq!(key.open::<Job>("subject", &bytes), Err(NoMessage::Malformed));
+    assert_eq!(of_another, Err(MessageError::Forged));
+    assert_eq!(key.open::<Answer>("subjec", &bytes), Err(MessageError::Forged));
+    assert_eq!(key.open::<Job>("subject", &bytes), Err(MessageError::Malformed));
 }
 
 /// A job that asks for more than it carries is refused by any worker.

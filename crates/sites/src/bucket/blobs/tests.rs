@@ -110,7 +110,7 @@ async fn a_place_that_is_away_between_any_two_calls_says_nothing_of_what_is_in_i
         let store = Flapping { inner, folder, there: Mutex::default() };
         let store = Arc::new(store);
         let blobs = BucketBlobs::new(Arc::clone(&store) as Arc<dyn ObjectStore>, Path::default());
-        let blobs = blobs.marked(true).await.unwrap();
+        let blobs = blobs.with_marker(true).await.unwrap();
         let (there, new) = (Key::new("there").unwrap(), Key::new("a/new").unwrap());
         blobs.create(&there, Bytes::from_static(b"bytes")).await.unwrap();
 

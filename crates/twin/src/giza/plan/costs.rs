@@ -2,12 +2,12 @@
 
 use super::{Candidate, PlanRequest, PricedSite};
 use crate::giza::result::RunResult;
-use crate::giza::site::Use;
+use crate::giza::site::SiteUsage;
 
 const GB: f64 = 1e9;
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything are counted")]
-const fn float(of: u64) -> f64 {
+const fn to_f64(of: u64) -> f64 {
     of as f64
 }
 
@@ -35,8 +35,8 @@ impl PlanRequest {
 
     /// Returns a lower bound of the monthly cost: the stored fragments, each written once, and one
     /// change of each row. All else comes from the counts of a run.
-    pub(super) fn least_cost(&self, of: &Candidate) -> f64 {
-        let fragments = float(self.demand.stored.get()) / f64::from(of.data) / GB;
+    pub(super) fn cost_lower_bound(&self, of: &Candidate) -> f64 {
+        let fragments = to_f64(self.demand.stored.get()) / f64::from(of.data) / GB;
         let stored: f64 = of.holders.iter().map(|site| fragments * self.at(*site).gb_month).sum();
         let written: f64 = of.holders.iter().map(|site| self.at(*site).writes_1000).sum();
         let rows: f64 = of.voters.iter().map(|site| self.at(*site).row_updates_1000).sum();
@@ -47,14 +47,14 @@ impl PlanRequest {
     /// reads fetch fragments. Both read rows: `row_reads` separates the rows queried by reads from
     /// the row that a write reads first.
     pub(super) fn cost_of(&self, of: &Candidate, run: &RunResult) -> Cost {
-        let (puts, gets) = (float(run.puts.max(1)), float(run.gets.max(1)));
+        let (puts, gets) = (to_f64(run.puts.max(1)), to_f64(run.gets.max(1)));
         let demand = &self.demand;
-        let objects = float(demand.stored.get()) / float(demand.object.get().max(1));
+        let objects = to_f64(demand.stored.get()) / to_f64(demand.object.get().max(1));
         let mut cost = Cost::default();
         for (place, used) in (0_u8..).zip(&run.sites) {
             let site = self.at(place);
-            let each = |count: u64, of: f64| float(count) / of;
-            cost.stored += objects / puts * (float(used.fragment_bytes) + float(used.row_bytes))
+            let each = |count: u64, of: f64| to_f64(count) / of;
+            cost.stored += objects / puts * (to_f64(used.fragment_bytes) + to_f64(used.row_bytes))
                 / GB
                 * site.gb_month;
             let written = each(used.fragment_writes, puts) * site.writes_1000
@@ -64,8 +64,8 @@ impl PlanRequest {
             let (looked, reads) = self.row_reads(place, of, used, (puts, gets));
             cost.requests +=
                 (demand.puts * looked + demand.gets * reads) / 1e3 * site.row_reads_1000;
-            cost.sent += (demand.puts * float(used.sent_by_puts) / puts
-                + demand.gets * float(used.sent - used.sent_by_puts) / gets)
+            cost.sent += (demand.puts * to_f64(used.sent_by_puts) / puts
+                + demand.gets * to_f64(used.sent - used.sent_by_puts) / gets)
                 / GB
                 * site.gb_sent;
         }
@@ -73,10 +73,16 @@ impl PlanRequest {
     }
 
     /// Returns the rows read at a site per write and per read: a read queries all voters.
-    fn row_reads(&self, place: u8, of: &Candidate, used: &Use, per: (f64, f64)) -> (f64, f64) {
+    fn row_reads(
+        &self,
+        place: u8,
+        of: &Candidate,
+        used: &SiteUsage,
+        per: (f64, f64),
+    ) -> (f64, f64) {
         let (puts, gets) = per;
         let by_reads = if of.voters.contains(&place) { 1.0 } else { 0.0 };
-        let looked = (float(used.row_reads) - by_reads * gets).max(0.0) / puts;
+        let looked = (to_f64(used.row_reads) - by_reads * gets).max(0.0) / puts;
         (looked, by_reads)
     }
 }

@@ -1,13 +1,13 @@
 //! The request for a plan of sites, and the space of candidates.
 
-use fulgurite_geo::{Quorums, Sizes, limits};
+use fulgurite_geo::{QuorumRule, Quorums, limits};
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::giza::lasting::losses_a_year;
+use crate::giza::durability::losses_a_year;
+use crate::giza::latencies::{Blob, Coding, Network, Rows, megabytes};
 use crate::giza::scenario::{Place, Scenario, Workload};
-use crate::giza::times::{Blob, Coding, Network, Rows, megabytes};
 
 /// Maximum number of sites to choose from: the search is exhaustive.
 const SITES_MAX: usize = 12;
@@ -136,7 +136,7 @@ pub struct Space {
     /// Numbers of voting sites.
     pub voters: Vec<usize>,
     /// How quorum sizes are chosen.
-    pub sizes: Vec<Sizes>,
+    pub sizes: Vec<QuorumRule>,
 }
 
 /// Latencies of networks and stores, as in a scenario.
@@ -159,7 +159,7 @@ impl Default for Space {
             data: (1..=8).collect(),
             parity: vec![1, 2, 3],
             voters: vec![3, 5, 7],
-            sizes: vec![Sizes::Majority, Sizes::Balanced, Sizes::Flexible],
+            sizes: vec![QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible],
         }
     }
 }
@@ -177,28 +177,31 @@ pub struct Candidate {
     pub voters: Vec<u8>,
     /// How quorum sizes are chosen.
     #[serde(serialize_with = "named")]
-    pub sizes: Quorum,
+    pub sizes: OrderedQuorumRule,
 }
 
 /// Quorum sizes, as an ordered type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Quorum(u8);
+pub struct OrderedQuorumRule(u8);
 
-fn named<S: serde::Serializer>(sizes: &Quorum, serializer: S) -> Result<S::Ok, S::Error> {
+fn named<S: serde::Serializer>(
+    sizes: &OrderedQuorumRule,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     sizes.get().serialize(serializer)
 }
 
-impl Quorum {
-    const ALL: [Sizes; 3] = [Sizes::Majority, Sizes::Balanced, Sizes::Flexible];
+impl OrderedQuorumRule {
+    const ALL: [QuorumRule; 3] = [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible];
 
-    fn of(sizes: Sizes) -> Self {
+    fn of(sizes: QuorumRule) -> Self {
         let place = Self::ALL.iter().position(|of| *of == sizes);
         Self(u8::try_from(place.unwrap_or(0)).unwrap_or(0))
     }
 
     /// Returns the quorum sizes.
     #[must_use]
-    pub fn get(self) -> Sizes {
+    pub fn get(self) -> QuorumRule {
         Self::ALL[usize::from(self.0)]
     }
 }
@@ -215,7 +218,7 @@ pub struct Excluded {
 }
 
 /// Why a candidate is excluded without a run.
-enum Why {
+enum ExclusionReason {
     Lost,
     Away,
     Late,
@@ -234,7 +237,7 @@ impl PlanRequest {
         if !(3..=SITES_MAX).contains(&self.site.len()) {
             return refuse("site", self.site.len().to_string(), "from 3 to 12 sites");
         }
-        if self.asking().is_none() {
+        if self.client_sites().is_none() {
             let value = self.demand.from.join(", ");
             return refuse("demand.from", value, "names of sites, at least one");
         }
@@ -264,7 +267,7 @@ impl PlanRequest {
         let all = (0_u8..).zip(&self.site).map(|(place, _)| place).collect::<Vec<_>>();
         let three = all.iter().copied().take(3).collect();
         let (data, parity) = (u8::try_from(all.len()).unwrap_or(u8::MAX) - 1, 1);
-        let sizes = Quorum::of(Sizes::Majority);
+        let sizes = OrderedQuorumRule::of(QuorumRule::Majority);
         self.scenario(&Candidate { data, parity, holders: all, voters: three, sizes }).validate()
     }
 
@@ -303,7 +306,7 @@ impl PlanRequest {
     }
 
     /// Returns the indices of the sites that send requests.
-    pub(super) fn asking(&self) -> Option<Vec<u8>> {
+    pub(super) fn client_sites(&self) -> Option<Vec<u8>> {
         let place = |name: &String| {
             let place = self.site.iter().position(|site| site.name == *name)?;
             u8::try_from(place).ok()
@@ -312,9 +315,9 @@ impl PlanRequest {
         all.filter(|all| !all.is_empty())
     }
 
-    fn places(&self, which: fn(&PricedSite) -> bool) -> Vec<u8> {
+    fn places(&self, predicate: fn(&PricedSite) -> bool) -> Vec<u8> {
         let all = (0_u8..).zip(&self.site);
-        all.filter(|(_, site)| which(site)).map(|(place, _)| place).collect()
+        all.filter(|(_, site)| predicate(site)).map(|(place, _)| place).collect()
     }
 
     fn rtt(&self, from: u8, to: u8) -> f64 {
@@ -323,9 +326,9 @@ impl PlanRequest {
 
     /// Returns the candidates that are worth a run, and how many are not.
     pub(super) fn choices(&self) -> (Vec<Candidate>, Excluded) {
-        let asking = self.asking().unwrap_or_default();
+        let client_sites = self.client_sites().unwrap_or_default();
         let mut nearest = self.places(|site| site.votes);
-        let far = |site: u8| asking.iter().map(|from| self.rtt(*from, site)).sum::<f64>();
+        let far = |site: u8| client_sites.iter().map(|from| self.rtt(*from, site)).sum::<f64>();
         nearest.sort_by(|a, b| far(*a).total_cmp(&far(*b)));
         let (mut worth, mut excluded) = (Vec::new(), Excluded::default());
         for holders in subsets(&self.places(|site| site.data)) {
@@ -333,13 +336,13 @@ impl PlanRequest {
                 for &count in self.space.voters.iter().filter(|count| **count <= nearest.len()) {
                     for &sizes in &self.space.sizes {
                         let voters = nearest[..count].to_vec();
-                        let (holders, sizes) = (holders.clone(), Quorum::of(sizes));
+                        let (holders, sizes) = (holders.clone(), OrderedQuorumRule::of(sizes));
                         let candidate = Candidate { data, parity, holders, voters, sizes };
-                        match self.why_not(&candidate) {
+                        match self.exclusion_reason(&candidate) {
                             None => worth.push(candidate),
-                            Some(Why::Lost) => excluded.lost += 1,
-                            Some(Why::Away) => excluded.away += 1,
-                            Some(Why::Late) => excluded.late += 1,
+                            Some(ExclusionReason::Lost) => excluded.lost += 1,
+                            Some(ExclusionReason::Away) => excluded.away += 1,
+                            Some(ExclusionReason::Late) => excluded.late += 1,
                         }
                     }
                 }
@@ -357,16 +360,16 @@ impl PlanRequest {
         all.filter(move |(data, parity)| usize::from(data + parity) == fragments)
     }
 
-    fn why_not(&self, of: &Candidate) -> Option<Why> {
+    fn exclusion_reason(&self, of: &Candidate) -> Option<ExclusionReason> {
         let rates: Vec<f64> =
             of.holders.iter().map(|site| self.site[usize::from(*site)].losses_a_year).collect();
         let losses = losses_a_year(&rates, self.objective.rebuild_days, of.parity);
         if losses.map_or(true, |losses| losses > self.objective.losses_a_year) {
-            return Some(Why::Lost);
+            return Some(ExclusionReason::Lost);
         }
         let away = usize::from(self.objective.sites_away);
         let Ok(quorums) = Quorums::new(of.voters.len(), of.sizes.get()) else {
-            return Some(Why::Away);
+            return Some(ExclusionReason::Away);
         };
         let left = of.voters.len().saturating_sub(away);
         let needed = quorums.promise().max(quorums.classic()).max(quorums.read());
@@ -374,20 +377,20 @@ impl PlanRequest {
         // A write must leave one fragment to lose beyond the unavailable sites, where it can.
         let fragments = usize::from(of.data) + usize::from(of.parity > 1);
         if slow || of.holders.len().saturating_sub(away) < fragments {
-            return Some(Why::Away);
+            return Some(ExclusionReason::Away);
         }
-        let (put, get) = self.least_s(of, quorums);
+        let (put, get) = self.latency_lower_bounds_s(of, quorums);
         let late = put > self.objective.put.as_secs_f64() || get > self.objective.get.as_secs_f64();
-        late.then_some(Why::Late)
+        late.then_some(ExclusionReason::Late)
     }
 
     /// Returns how long a write and a read take, from the worst requesting site, if every time is
     /// its median and nothing else is done.
-    fn least_s(&self, of: &Candidate, quorums: Quorums) -> (f64, f64) {
+    fn latency_lower_bounds_s(&self, of: &Candidate, quorums: Quorums) -> (f64, f64) {
         let (mut put, mut get) = (0.0_f64, 0.0_f64);
         let stores = &self.stores;
         let bytes = self.demand.object.get().div_ceil(u64::from(of.data));
-        for from in self.asking().unwrap_or_default() {
+        for from in self.client_sites().unwrap_or_default() {
             let sorted = |places: &[u8]| {
                 let mut trips: Vec<f64> = places.iter().map(|to| self.rtt(from, *to)).collect();
                 trips.sort_by(f64::total_cmp);
@@ -412,7 +415,7 @@ impl PlanRequest {
 
     /// Returns the scenario of a candidate.
     pub(super) fn scenario(&self, of: &Candidate) -> Scenario {
-        let asking = self.asking().unwrap_or_default();
+        let client_sites = self.client_sites().unwrap_or_default();
         let place = |(index, site): (u8, &PricedSite)| Place {
             name: site.name.clone(),
             votes: of.voters.contains(&index),
@@ -420,8 +423,8 @@ impl PlanRequest {
         };
         let workload = Workload {
             objects: WRITES,
-            from: asking.clone(),
-            read_from: asking,
+            from: client_sites.clone(),
+            read_from: client_sites,
             ..Workload::default()
         };
         Scenario {

@@ -6,10 +6,10 @@ use super::costs::Cost;
 use super::{Candidate, Plan, PlanRequest};
 use crate::Error;
 use crate::engine::run;
-use crate::giza::lasting::losses_a_year;
+use crate::giza::durability::losses_a_year;
 use crate::giza::result::RunResult;
 use crate::giza::run::Sites;
-use crate::plan_search::{self, Found, Searched};
+use crate::plan_search::{self, SearchProblem, SearchResult};
 use crate::runner::Runner;
 
 /// A candidate and the results of its runs: the worst over all seeds.
@@ -54,7 +54,7 @@ pub(super) struct Search<'a> {
     pub(super) candidates: Vec<Candidate>,
 }
 
-impl Searched for Search<'_> {
+impl SearchProblem for Search<'_> {
     type Candidate = Candidate;
     type Run = RunResult;
     type Trial = Trial;
@@ -63,16 +63,16 @@ impl Searched for Search<'_> {
         self.candidates.clone()
     }
 
-    fn least(&self, of: &Candidate) -> f64 {
-        self.request.least_cost(of)
+    fn cost_lower_bound(&self, of: &Candidate) -> f64 {
+        self.request.cost_lower_bound(of)
     }
 
     fn run(&self, of: &Candidate, seed: u64) -> Result<RunResult, Error> {
         run::<Sites>(&self.request.scenario(of), seed)
     }
 
-    fn judge(&self, of: &Candidate, runs: &[RunResult]) -> Trial {
-        judge(self.request, of, runs)
+    fn evaluate(&self, of: &Candidate, runs: &[RunResult]) -> Trial {
+        evaluate(self.request, of, runs)
     }
 
     fn outcome(trial: &Trial) -> (f64, bool) {
@@ -94,7 +94,7 @@ impl Searched for Search<'_> {
     }
 }
 
-fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
+fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
     let most = |of: &dyn Fn(&RunResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
     let (put_s, get_s) = (most(&|run| run.put.p99), most(&|run| run.get.p99));
     let failed = runs.iter().map(|run| run.failed).max().unwrap_or(0);
@@ -146,11 +146,11 @@ fn away(of: &Candidate) -> (u8, u8) {
 pub(super) fn search(
     request: &PlanRequest,
     runner: &dyn Runner,
-    tell: &mut dyn FnMut(&Trial),
+    on_trial: &mut dyn FnMut(&Trial),
 ) -> Result<Plan, Error> {
     let (candidates, excluded) = request.choices();
-    let found = plan_search::search(&Search { request, candidates }, runner, tell)?;
-    let Found { best, runner_up, runs, candidates, is_cut_short, tried } = found;
+    let found = plan_search::search(&Search { request, candidates }, runner, on_trial)?;
+    let SearchResult { best, runner_up, runs, candidates, is_cut_short, tried } = found;
     Ok(Plan {
         best,
         runner_up,

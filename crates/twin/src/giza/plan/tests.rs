@@ -1,10 +1,10 @@
 //! Plans of small spaces against an exhaustive search, and invalid files.
 
-use fulgurite_geo::Sizes;
+use fulgurite_geo::QuorumRule;
 use fulgurite_units::settings;
 
-use super::{Plan, PlanRequest, Trial, picture, plan_watched};
-use crate::plan_search::{Searched, examine};
+use super::{Plan, PlanRequest, Trial, picture, plan_with_progress};
+use crate::plan_search::{SearchProblem, examine};
 use crate::runner::Serial;
 
 const FILE: &str = r#"
@@ -54,7 +54,7 @@ fn request(change: impl Fn(&mut PlanRequest)) -> PlanRequest {
 }
 
 fn planned(request: &PlanRequest) -> Plan {
-    plan_watched(request, &Serial, &mut |_| ()).unwrap()
+    plan_with_progress(request, &Serial, &mut |_| ()).unwrap()
 }
 
 #[test]
@@ -65,10 +65,14 @@ fn the_plan_is_the_cheapest_of_all() {
     let search = super::search::Search { request: &request, candidates: candidates.clone() };
     let mut enough: Vec<Trial> = candidates
         .iter()
-        .map(|of| search.judge(of, &examine(&search, of, &Serial).unwrap()))
+        .map(|of| search.evaluate(of, &examine(&search, of, &Serial).unwrap()))
         .inspect(|trial| {
-            let least = request.least_cost(&trial.candidate);
-            assert!(least <= trial.cost, "{least} is more than {}", trial.cost);
+            let cost_lower_bound = request.cost_lower_bound(&trial.candidate);
+            assert!(
+                cost_lower_bound <= trial.cost,
+                "{cost_lower_bound} is more than {}",
+                trial.cost
+            );
         })
         .filter(|trial| trial.is_enough)
         .collect();
@@ -78,7 +82,7 @@ fn the_plan_is_the_cheapest_of_all() {
     let best = found.best.clone().unwrap();
     assert_eq!((best.candidate.data, best.candidate.parity), (3, 1), "{best:?}");
     assert_eq!(best.goes_with_away, 1);
-    assert_eq!(best.candidate.sizes.get(), Sizes::Majority, "flexible stands no site away");
+    assert_eq!(best.candidate.sizes.get(), QuorumRule::Majority, "flexible stands no site away");
     assert!(found.excluded.away > 0);
     assert!(picture(&found).unwrap().contains("EUR"));
 }

@@ -10,7 +10,7 @@ use super::stop::{Stop, Stopper};
 use crate::engine::histogram::Histogram;
 use crate::engine::{Observer, run_arrivals};
 use crate::glass::result::RunResult;
-use crate::glass::{Glass, Seen};
+use crate::glass::{Glass, Observation};
 use crate::{Error, Scenario, TraceRead};
 
 /// The result of one library.
@@ -47,7 +47,7 @@ pub(super) fn run(
         TraceRead { at: part.at, size: part.size, key: 0 }.into()
     });
     let window = [scenario.measure_from, scenario.measure_until].map(|at| Instant::ZERO + at);
-    let mut watch = Watch {
+    let mut watch = PartTracker {
         share,
         stopper: Stopper::new(share, stop, window, late_max),
         window,
@@ -57,17 +57,17 @@ pub(super) fn run(
         reads: 0,
         bytes: 0,
         failed: 0,
-        ends: Vec::with_capacity(share.joints.len()),
+        ends: Vec::with_capacity(share.multipart_reads.len()),
     };
     let result = run_arrivals::<Glass, _>(&scenario, seed, reads, &mut watch)?;
     watch.end_pending();
     let stopped_at = watch.stopper.stopped_at;
-    let Watch { completion, reads, bytes, failed, ends, .. } = watch;
+    let PartTracker { completion, reads, bytes, failed, ends, .. } = watch;
     Ok(LibraryRun { result, completion, reads, bytes, failed, ends, stopped_at })
 }
 
 /// Tracks each part from its request to its end.
-struct Watch<'a> {
+struct PartTracker<'a> {
     share: &'a Share,
     stopper: Stopper<'a>,
     /// Measured reads arrive from the first time on, and before the second.
@@ -83,7 +83,7 @@ struct Watch<'a> {
     ends: Vec<(u32, Option<Instant>)>,
 }
 
-impl Watch<'_> {
+impl PartTracker<'_> {
     fn ended(&mut self, request: RequestId, end: Option<Instant>) {
         let Ok(request) = u32::try_from(request.get()) else { return };
         let Some(number) = self.parts.get_mut(request as usize).and_then(Option::take) else {
@@ -102,9 +102,9 @@ impl Watch<'_> {
     }
 
     fn part_ended(&mut self, number: u32, end: Option<Instant>) {
-        let joints = &self.share.joints;
-        if let Ok(at) = joints.binary_search_by_key(&number, |(part, _)| *part) {
-            self.ends.push((joints[at].1, end));
+        let multipart_reads = &self.share.multipart_reads;
+        if let Ok(at) = multipart_reads.binary_search_by_key(&number, |(part, _)| *part) {
+            self.ends.push((multipart_reads[at].1, end));
             return;
         }
         let part = self.share.parts[number as usize];
@@ -121,21 +121,21 @@ impl Watch<'_> {
     }
 }
 
-impl Observer<Glass> for Watch<'_> {
-    fn see(&mut self, now: Instant, seen: Seen<'_>) {
-        match seen {
-            Seen::Event(event) => self.event(now, event),
-            Seen::Output(output) => self.output(now, output),
-            Seen::Stepped(_) | Seen::Told(_) | Seen::Decided(_) => {}
+impl Observer<Glass> for PartTracker<'_> {
+    fn observe(&mut self, now: Instant, observation: Observation<'_>) {
+        match observation {
+            Observation::Event(event) => self.event(now, event),
+            Observation::Output(output) => self.output(now, output),
+            Observation::Stepped(_) | Observation::Told(_) | Observation::Decided(_) => {}
         }
     }
 
-    fn has_enough(&self) -> bool {
+    fn is_satisfied(&self) -> bool {
         self.stopper.stopped_at.is_some()
     }
 }
 
-impl Watch<'_> {
+impl PartTracker<'_> {
     fn event(&mut self, now: Instant, event: &Event) {
         self.stopper.passed(now);
         let &Event::Read { request, .. } = event else { return };

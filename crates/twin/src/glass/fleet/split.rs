@@ -18,7 +18,7 @@ pub(super) struct Part {
 
 /// A read of several parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Joint {
+pub(super) struct MultipartRead {
     pub(super) arrived: Instant,
     pub(super) size: ByteCount,
     /// The end of the latest part so far.
@@ -31,7 +31,7 @@ pub(super) struct Joint {
 pub(super) struct Share {
     pub(super) parts: Vec<Part>,
     /// Parts that are not a whole read: their number, and that of their joint.
-    pub(super) joints: Vec<(u32, u32)>,
+    pub(super) multipart_reads: Vec<(u32, u32)>,
     /// Available platters.
     pub(super) platters: u32,
 }
@@ -49,8 +49,8 @@ pub(super) struct Splitter {
     /// Library and size of each part of the current read.
     targets: Vec<(u32, ByteCount)>,
     pub(super) shares: Vec<Share>,
-    pub(super) joints: Vec<Joint>,
-    joint_count: u32,
+    pub(super) multipart_reads: Vec<MultipartRead>,
+    multipart_count: u32,
     pub(super) parts: u64,
     pub(super) recovered: u64,
 }
@@ -85,8 +85,8 @@ impl Splitter {
             unavailable,
             recovery: seed.child(b"recovery").stream(),
             targets: Vec::new(),
-            joints: Vec::new(),
-            joint_count: 0,
+            multipart_reads: Vec::new(),
+            multipart_count: 0,
             parts: 0,
             recovered: 0,
         })
@@ -114,16 +114,16 @@ impl Splitter {
             }
         }
         self.parts += targets.len() as u64;
-        let joint = (targets.len() > 1).then(|| self.joint(read));
+        let multipart_read = (targets.len() > 1).then(|| self.multipart_read(read));
         for (library, size) in targets.drain(..) {
             let library = library as usize;
             if !self.kept.contains(&library) {
                 continue;
             }
             let share = &mut self.shares[library - self.kept.start];
-            if let Some(joint) = joint {
+            if let Some(multipart_read) = multipart_read {
                 let number = u32::try_from(share.parts.len()).unwrap_or(u32::MAX);
-                share.joints.push((number, joint));
+                share.multipart_reads.push((number, multipart_read));
             }
             share.parts.push(Part { at: read.at, size });
         }
@@ -131,13 +131,18 @@ impl Splitter {
     }
 
     /// Adds a joint. The first pass keeps all joints; later ones only count.
-    fn joint(&mut self, read: &TraceRead) -> u32 {
+    fn multipart_read(&mut self, read: &TraceRead) -> u32 {
         if self.kept.start == 0 {
             let (arrived, size) = (read.at, read.size);
-            self.joints.push(Joint { arrived, size, latest: arrived, failed: false });
+            self.multipart_reads.push(MultipartRead {
+                arrived,
+                size,
+                latest: arrived,
+                failed: false,
+            });
         }
-        self.joint_count += 1;
-        self.joint_count - 1
+        self.multipart_count += 1;
+        self.multipart_count - 1
     }
 
     /// Recovers an unavailable platter from others of its set, which lie in the other libraries,

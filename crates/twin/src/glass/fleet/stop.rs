@@ -50,8 +50,8 @@ pub(super) struct Stopper<'a> {
     ended: Vec<bool>,
     /// The oldest part that is not due; its joint, or the next one; and the last late joint.
     due: usize,
-    due_joint: usize,
-    late_joint: Option<u32>,
+    due_multipart: usize,
+    late_multipart: Option<u32>,
     pub(super) stopped_at: Option<Instant>,
 }
 
@@ -66,8 +66,8 @@ impl<'a> Stopper<'a> {
             late: 0,
             ended: vec![false; asked],
             due: 0,
-            due_joint: 0,
-            late_joint: None,
+            due_multipart: 0,
+            late_multipart: None,
             stopped_at: None,
         }
     }
@@ -98,14 +98,16 @@ impl<'a> Stopper<'a> {
     fn fall_due(&mut self) {
         let (number, at) = (self.due, self.share.parts[self.due].at);
         self.due += 1;
-        let joint = self.share.joints.get(self.due_joint);
-        let joint = joint.filter(|(part, _)| *part as usize == number).map(|(_, joint)| *joint);
-        self.due_joint += usize::from(joint.is_some());
-        let counted = joint.is_some() && joint == self.late_joint;
+        let multipart_read = self.share.multipart_reads.get(self.due_multipart);
+        let multipart_read = multipart_read
+            .filter(|(part, _)| *part as usize == number)
+            .map(|(_, multipart_read)| *multipart_read);
+        self.due_multipart += usize::from(multipart_read.is_some());
+        let counted = multipart_read.is_some() && multipart_read == self.late_multipart;
         let measured = self.window[0] <= at && at < self.window[1];
         if measured && !self.ended[number] && !counted {
             self.late += 1;
-            self.late_joint = joint.or(self.late_joint);
+            self.late_multipart = multipart_read.or(self.late_multipart);
         }
     }
 

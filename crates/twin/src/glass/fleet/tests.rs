@@ -6,7 +6,7 @@ use fulgurite_units::{ByteCount, Duration, Ratio};
 use super::{Fleet, FleetResult, Stop};
 use crate::Runner;
 use crate::glass::run;
-use crate::glass::scenario::{FaultPlan, Named, Recovery, Scenario, Writes};
+use crate::glass::scenario::{FaultPlan, Recovery, Scenario, SystemTag, Writes};
 use crate::runner::Serial;
 use crate::workload::{Placement, Workload};
 
@@ -16,7 +16,7 @@ fn fleet(libraries: u32, unavailable: f64) -> Fleet {
     workload.envelope.window = Duration::from_secs(3600);
     workload.envelope.cool_down = Duration::ZERO;
     let each = Scenario {
-        system: Named::Glass,
+        system: SystemTag::Glass,
         library: LibraryShape::small(),
         policy: Policy::silica(),
         mechanics: MechanicsParameters::PAPER,

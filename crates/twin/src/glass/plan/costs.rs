@@ -138,26 +138,26 @@ impl CostTable {
 
     /// Returns the price of all machines.
     #[must_use]
-    pub fn capital(&self, of: &Candidate) -> f64 {
+    pub fn capital(&self, candidate: &Candidate) -> f64 {
         let each = self.library
-            + f64::from(of.read_racks) * self.read_rack
-            + f64::from(of.storage_racks) * self.storage_rack
-            + f64::from(of.drives()) * self.drive(of.throughput)
-            + f64::from(of.shuttles()) * self.shuttle;
-        each * f64::from(of.libraries)
+            + f64::from(candidate.read_racks) * self.read_rack
+            + f64::from(candidate.storage_racks) * self.storage_rack
+            + f64::from(candidate.drives()) * self.drive(candidate.throughput)
+            + f64::from(candidate.shuttles()) * self.shuttle;
+        each * f64::from(candidate.libraries)
     }
 
     /// Returns the kilowatt-hours per day of idle machines.
-    pub(super) fn rest_kwh_per_day(&self, of: &Candidate) -> f64 {
+    pub(super) fn rest_kwh_per_day(&self, candidate: &Candidate) -> f64 {
         let watts = self.library_watts
-            + f64::from(of.drives()) * self.drive_idle_watts
-            + f64::from(of.shuttles()) * self.shuttle_idle_watts;
-        watts * f64::from(of.libraries) * 24.0 / 1000.0
+            + f64::from(candidate.drives()) * self.drive_idle_watts
+            + f64::from(candidate.shuttles()) * self.shuttle_idle_watts;
+        watts * f64::from(candidate.libraries) * 24.0 / 1000.0
     }
 
     /// Returns the kilowatt-hours per day of a run whose drives are busy for this share of their
     /// time.
-    pub(super) fn kwh_per_day(&self, of: &Candidate, run: &FleetResult, busy: f64) -> f64 {
+    pub(super) fn kwh_per_day(&self, candidate: &Candidate, run: &FleetResult, busy: f64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "counts of a run are below 2^53")]
         let joules = run.starts as f64 * self.start_joules
             + run.meters * self.meter_joules
@@ -165,8 +165,8 @@ impl CostTable {
             + run.platter_operations as f64 * self.handling_joules;
         let motion = joules / 3.6e6 * 86_400.0 / run.makespan.max(1.0);
         let extra = (self.drive_busy_watts - self.drive_idle_watts).max(0.0);
-        let drives = f64::from(of.drives()) * f64::from(of.libraries);
-        self.rest_kwh_per_day(of) + motion + drives * busy * extra * 24.0 / 1000.0
+        let drives = f64::from(candidate.drives()) * f64::from(candidate.libraries);
+        self.rest_kwh_per_day(candidate) + motion + drives * busy * extra * 24.0 / 1000.0
     }
 
     /// Returns the sum of capital and the energy of all years.
@@ -175,7 +175,7 @@ impl CostTable {
     }
 
     /// Returns a lower bound of a candidate's cost.
-    pub(super) fn least(&self, of: &Candidate) -> f64 {
-        self.total(self.capital(of), self.rest_kwh_per_day(of))
+    pub(super) fn cost_lower_bound(&self, candidate: &Candidate) -> f64 {
+        self.total(self.capital(candidate), self.rest_kwh_per_day(candidate))
     }
 }

@@ -6,22 +6,24 @@ use super::{Candidate, PlanRequest};
 /// one shuttle per drive. The first group that meets the requirements is then about as cheap as the
 /// plan, so the lower bound rules out most of the more expensive ones.
 pub(super) fn groups(request: &PlanRequest, set_racks: u16) -> Vec<(f64, Candidate)> {
-    let least = |group: &Candidate, shuttles| request.costs.least(&group.with_shuttles(shuttles));
-    let likely = |group: &Candidate| least(group, group.one_shuttle_each());
+    let cost_lower_bound = |group: &Candidate, shuttles| {
+        request.costs.cost_lower_bound(&group.with_shuttles(shuttles))
+    };
+    let likely = |group: &Candidate| cost_lower_bound(group, group.one_shuttle_each());
     let mut groups: Vec<(f64, Candidate)> = combinations(request, set_racks)
         .into_iter()
         .filter_map(|group| with_most_shuttles(request, group))
-        .map(|group| (least(&group, 1), group))
+        .map(|group| (cost_lower_bound(&group, 1), group))
         .collect();
     groups.sort_by(|(_, a), (_, b)| likely(a).total_cmp(&likely(b)).then_with(|| a.cmp(b)));
     groups
 }
 
 /// Returns whether the drives could verify the ingest if they did nothing else.
-pub(super) fn can_verify(request: &PlanRequest, of: &Candidate) -> bool {
-    let drives = f64::from(of.drives()) * f64::from(of.libraries);
+pub(super) fn can_verify(request: &PlanRequest, candidate: &Candidate) -> bool {
+    let drives = f64::from(candidate.drives()) * f64::from(candidate.libraries);
     #[expect(clippy::cast_precision_loss, reason = "210 MB/s at most")]
-    let each = of.throughput.bytes_per_second() as f64;
+    let each = candidate.throughput.bytes_per_second() as f64;
     drives * each * 86_400.0 >= request.verify_per_day()
 }
 

@@ -18,7 +18,7 @@
 //! more of their time for verification, and more shuttles may leave less.
 
 use super::groups::{can_verify, groups};
-use super::known::Known;
+use super::knowledge::Knowledge;
 use super::trial::{Depth, Trial, examine};
 use super::{Candidate, Plan, PlanRequest};
 use crate::Error;
@@ -27,25 +27,25 @@ use crate::runner::{Runner, collect};
 /// Questions asked in parallel. More of them keep more processors busy, but the answer to one might
 /// have made the next unnecessary. It does not depend on the number of processors, which must not
 /// change what is tried.
-const QUESTIONS_AT_ONCE: usize = 4;
+const CONCURRENT_QUERIES: usize = 4;
 
 /// A search in progress.
 pub(super) struct Search<'a> {
     request: &'a PlanRequest,
     runner: &'a dyn Runner,
-    tell: &'a mut dyn FnMut(&Trial),
+    on_trial: &'a mut dyn FnMut(&Trial),
     /// The groups, each with the most shuttles, and the lower bounds of their cost.
     groups: Vec<(f64, Candidate)>,
     /// Groups that can no longer change the plan.
     closed: Vec<bool>,
-    known: Known<'a>,
+    knowledge: Knowledge<'a>,
     set_racks: u16,
     runs: u32,
 }
 
 /// A question: runs to make.
 #[derive(Debug)]
-struct Question {
+struct Query {
     candidate: Candidate,
     /// The first and the last seed.
     seeds: [u32; 2],
@@ -54,14 +54,14 @@ struct Question {
 
 /// Whether a group is worth more runs.
 #[derive(Debug)]
-enum Promise {
+enum Outlook {
     Some,
     None,
     /// Unknown until this question is answered.
-    Unknown(Question),
+    Unknown(Query),
 }
 
-impl Question {
+impl Query {
     fn first(candidate: Candidate, depth: Depth) -> Self {
         Self { candidate, seeds: [1, 1], depth }
     }
@@ -71,59 +71,59 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         request: &'a PlanRequest,
         runner: &'a dyn Runner,
-        tell: &'a mut dyn FnMut(&Trial),
+        on_trial: &'a mut dyn FnMut(&Trial),
     ) -> Result<Self, Error> {
         let set_racks = request.set_racks()?;
         let groups = groups(request, set_racks);
         let closed = groups.iter().map(|(_, group)| !can_verify(request, group)).collect();
-        let known = Known::new(request);
-        Ok(Self { request, runner, tell, groups, closed, known, set_racks, runs: 0 })
+        let knowledge = Knowledge::new(request);
+        Ok(Self { request, runner, on_trial, groups, closed, knowledge, set_racks, runs: 0 })
     }
 
     pub(super) fn run(mut self) -> Result<Plan, Error> {
         while self.runs < self.request.runs_max {
-            let questions = self.questions();
-            if questions.is_empty() {
+            let queries = self.queries();
+            if queries.is_empty() {
                 break;
             }
-            self.ask(&questions)?;
+            self.run_queries(&queries)?;
         }
         Ok(self.finish())
     }
 
     /// Returns the questions of the first open groups, and closes groups that have none. Of groups
     /// with the same drives only one is asked at a time, because they mostly answer for each other.
-    fn questions(&mut self) -> Vec<Question> {
-        let bound = self.known.bound();
+    fn queries(&mut self) -> Vec<Query> {
+        let bound = self.knowledge.bound();
         let mut asking: Vec<usize> = Vec::new();
-        let mut questions: Vec<Question> = Vec::new();
+        let mut queries: Vec<Query> = Vec::new();
         for (index, (lower, group)) in self.groups.iter().enumerate() {
-            if questions.len() == QUESTIONS_AT_ONCE {
+            if queries.len() == CONCURRENT_QUERIES {
                 break;
             }
             let waits = asking.iter().any(|&other| self.groups[other].1.has_drives_of(group));
             if self.closed[index] || *lower >= bound || waits {
                 continue;
             }
-            let Some(question) = self.next_question(group, bound) else {
+            let Some(query) = self.next_query(group, bound) else {
                 self.closed[index] = true;
                 continue;
             };
             asking.push(index);
-            if questions.iter().all(|other| other.candidate != question.candidate) {
-                questions.push(question);
+            if queries.iter().all(|other| other.candidate != query.candidate) {
+                queries.push(query);
             }
         }
-        questions
+        queries
     }
 
     /// Returns the next question on the way to the least number of shuttles of a group, as long as
     /// it may be among the two cheapest; `None` when the number is known, or will not change the
     /// plan.
-    fn next_question(&self, group: &Candidate, bound: f64) -> Option<Question> {
+    fn next_query(&self, group: &Candidate, bound: f64) -> Option<Query> {
         let largest = self.largest_of_libraries(group);
-        match self.known.too_slow(largest) {
-            None => return Some(Question::first(largest.clone(), Depth::Whole)),
+        match self.knowledge.too_slow(largest) {
+            None => return Some(Query::first(largest.clone(), Depth::Whole)),
             Some(true) => return None,
             Some(false) => {}
         }
@@ -131,13 +131,13 @@ impl<'a> Search<'a> {
         let ladder = self.ladder(group, bound);
         let mut rung = ladder.len() - 1;
         loop {
-            match self.promise(ladder[rung], &starts) {
-                Promise::Unknown(question) => return Some(question),
-                Promise::None if rung == 0 => return None,
+            match self.outlook(ladder[rung], &starts) {
+                Outlook::Unknown(query) => return Some(query),
+                Outlook::None if rung == 0 => return None,
                 // It may lack time to verify, which says less about slower drives.
-                Promise::None => rung = 0,
-                Promise::Some if rung == 0 => return self.fewer_shuttles(group, &starts),
-                Promise::Some => rung /= 2,
+                Outlook::None => rung = 0,
+                Outlook::Some if rung == 0 => return self.fewer_shuttles(group, &starts),
+                Outlook::Some => rung /= 2,
             }
         }
     }
@@ -146,72 +146,74 @@ impl<'a> Search<'a> {
     /// candidate meets the requirements, or else the most. Two per drive leave no slot for new
     /// platters; one may still do.
     fn starts(&self, group: &Candidate, bound: f64) -> Option<Vec<u16>> {
-        let least = |shuttles| self.request.costs.least(&group.with_shuttles(shuttles));
-        let most =
-            (1..=group.shuttles_per_panel).rev().find(|&shuttles| least(shuttles) < bound)?;
+        let cost_lower_bound =
+            |shuttles| self.request.costs.cost_lower_bound(&group.with_shuttles(shuttles));
+        let most = (1..=group.shuttles_per_panel)
+            .rev()
+            .find(|&shuttles| cost_lower_bound(shuttles) < bound)?;
         let one_each = group.with_shuttles(most).one_shuttle_each();
-        let smaller = self.known.fewest_of_smaller(group, most);
+        let smaller = self.knowledge.fewest_of_smaller(group, most);
         Some(smaller.into_iter().chain([most, one_each]).collect())
     }
 
     /// Returns whether a group passes the first seed with any of the initial numbers of shuttles.
-    fn promise(&self, group: &Candidate, starts: &[u16]) -> Promise {
+    fn outlook(&self, group: &Candidate, starts: &[u16]) -> Outlook {
         for &shuttles in starts {
             let candidate = group.with_shuttles(shuttles);
-            match self.known.enough(&candidate) {
-                Some(true) => return Promise::Some,
+            match self.knowledge.enough(&candidate) {
+                Some(true) => return Outlook::Some,
                 Some(false) => {}
-                None if self.known.seeds_passed(&candidate) > 0 => return Promise::Some,
-                None => return Promise::Unknown(self.question(group, shuttles)),
+                None if self.knowledge.seeds_passed(&candidate) > 0 => return Outlook::Some,
+                None => return Outlook::Unknown(self.query(group, shuttles)),
             }
         }
-        Promise::None
+        Outlook::None
     }
 
     /// Returns the next step of the binary search.
-    fn fewer_shuttles(&self, group: &Candidate, starts: &[u16]) -> Option<Question> {
-        let enough = |shuttles| self.known.enough(&group.with_shuttles(shuttles));
+    fn fewer_shuttles(&self, group: &Candidate, starts: &[u16]) -> Option<Query> {
+        let enough = |shuttles| self.knowledge.enough(&group.with_shuttles(shuttles));
         let most = starts.iter().copied().max()?;
         let Some(high) = (1..=most).find(|&shuttles| enough(shuttles) == Some(true)) else {
             let open = starts.iter().copied().find(|&shuttles| enough(shuttles).is_none());
-            return open.map(|shuttles| self.question(group, shuttles));
+            return open.map(|shuttles| self.query(group, shuttles));
         };
         let missing = (1..high).rev().find(|&shuttles| enough(shuttles) == Some(false));
         let low = missing.map_or(1, |missing| missing + 1);
-        (low < high).then(|| self.question(group, u16::midpoint(low, high)))
+        (low < high).then(|| self.query(group, u16::midpoint(low, high)))
     }
 
     /// Returns the question whether a candidate meets the requirements: the first seed alone,
     /// because most misses show at once, and then all others.
-    fn question(&self, group: &Candidate, shuttles: u16) -> Question {
+    fn query(&self, group: &Candidate, shuttles: u16) -> Query {
         let candidate = group.with_shuttles(shuttles);
-        let passed = self.known.seeds_passed(&candidate);
+        let passed = self.knowledge.seeds_passed(&candidate);
         if passed > 0 {
             let seeds = [passed + 1, self.request.seeds];
-            return Question { candidate, seeds, depth: Depth::Tail };
+            return Query { candidate, seeds, depth: Depth::Tail };
         }
-        let doubtful = self.known.may_verify_too_little(&candidate);
-        Question::first(candidate, if doubtful { Depth::Verification } else { Depth::Tail })
+        let doubtful = self.knowledge.may_verify_too_little(&candidate);
+        Query::first(candidate, if doubtful { Depth::Verification } else { Depth::Tail })
     }
 
     /// Makes all runs of the questions, with the parallelism of the runner.
-    fn ask(&mut self, questions: &[Question]) -> Result<(), Error> {
+    fn run_queries(&mut self, queries: &[Query]) -> Result<(), Error> {
         let (request, runner) = (self.request, self.runner);
-        let jobs: Vec<(&Question, u32)> = questions
+        let jobs: Vec<(&Query, u32)> = queries
             .iter()
-            .flat_map(|of| (of.seeds[0]..=of.seeds[1]).map(move |seed| (of, seed)))
+            .flat_map(|query| (query.seeds[0]..=query.seeds[1]).map(move |seed| (query, seed)))
             .collect();
         let results = collect(runner, jobs.len(), |index| {
-            let (of, seed) = jobs[index];
-            examine(request, &of.candidate, seed, of.depth, runner)
+            let (query, seed) = jobs[index];
+            examine(request, &query.candidate, seed, query.depth, runner)
         });
         self.runs += u32::try_from(jobs.len()).unwrap_or(u32::MAX);
         let mut results = results.into_iter();
-        for of in questions {
-            let count = (of.seeds[1] + 1 - of.seeds[0]) as usize;
+        for query in queries {
+            let count = (query.seeds[1] + 1 - query.seeds[0]) as usize;
             let runs = results.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?;
-            if let Some(trial) = self.known.learn(&of.candidate, runs) {
-                (self.tell)(trial);
+            if let Some(trial) = self.knowledge.add_runs(&query.candidate, runs) {
+                (self.on_trial)(trial);
             }
         }
         Ok(())
@@ -237,7 +239,7 @@ impl<'a> Search<'a> {
     }
 
     fn finish(self) -> Plan {
-        let [best, runner_up] = self.known.two_cheapest().map(Option::<&Trial>::cloned);
+        let [best, runner_up] = self.knowledge.two_cheapest().map(Option::<&Trial>::cloned);
         let shuttles = |(_, group): &(f64, Candidate)| u64::from(group.shuttles_per_panel);
         Plan {
             best,
@@ -252,7 +254,7 @@ impl<'a> Search<'a> {
             is_cut_short: self.runs >= self.request.runs_max,
             currency: self.request.costs.currency.clone(),
             assumed: self.request.costs.assumed(),
-            tried: self.known.tried,
+            tried: self.knowledge.tried,
         }
     }
 }

@@ -6,9 +6,9 @@ use fulgurite_layout::SetShape;
 use fulgurite_library::{LibraryShape, Throughput};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 
-use super::trial::{judge, simulate};
+use super::trial::{evaluate, simulate};
 use super::{Candidate, CostTable, Demand, Miss, Plan, PlanRequest, Trial};
-use super::{picture, plan, plan_watched};
+use super::{picture, plan, plan_with_progress};
 use crate::glass::fleet::Stop;
 use crate::runner::Serial;
 use crate::workload::Workload;
@@ -40,20 +40,20 @@ fn request(demand: Demand) -> PlanRequest {
 
 fn check(request: &PlanRequest) -> Plan {
     let told = Cell::new(0);
-    let plan = plan_watched(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
+    let plan = plan_with_progress(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
     assert_eq!(told.get(), plan.tried.len());
     let enough = || plan.tried.iter().filter(|trial| trial.is_enough());
     assert_eq!(enough().count() == 0, plan.best.is_none());
     for trial in &plan.tried {
         let (candidate, costs) = (&trial.candidate, &request.costs);
         assert!(candidate.shape(request).validate().is_ok(), "{candidate:?}");
-        assert!(costs.least(candidate) <= trial.cost, "the lower bound is one");
+        assert!(costs.cost_lower_bound(candidate) <= trial.cost, "the lower bound is one");
         assert!(candidate.storage_racks >= plan.set_racks);
         let best = plan.best.as_ref();
         assert!(!trial.is_enough() || best.is_some_and(|best| best.cost <= trial.cost));
         let drops = |miss| matches!(miss, &Miss::Verification | &Miss::Failed);
-        assert!(trial.constraints.is_held() || trial.misses.iter().any(drops), "{trial:?}");
-        assert!(trial.constraints.is_held() || trial.constraints.missed().is_some());
+        assert!(trial.constraints.is_met() || trial.misses.iter().any(drops), "{trial:?}");
+        assert!(trial.constraints.is_met() || trial.constraints.missed().is_some());
         if trial.given_up_s.is_some() {
             let whole = whole_trial(request, candidate);
             let missed = trial.misses.iter().all(|miss| whole.misses.contains(miss));
@@ -77,7 +77,7 @@ fn check_against_all(request: &PlanRequest) -> Plan {
             let candidate = group.with_shuttles(shuttles);
             let of_best = candidate.is_group_of(&best.candidate);
             let bound = if of_best { best.cost } else { other.cost };
-            if request.costs.least(&candidate) >= bound {
+            if request.costs.cost_lower_bound(&candidate) >= bound {
                 continue;
             }
             let trial = whole_trial(request, &candidate);
@@ -97,11 +97,11 @@ fn whole_trial(request: &PlanRequest, candidate: &Candidate) -> Trial {
     let mut runs = Vec::new();
     for seed in 1..=request.seeds {
         runs.push(simulate(request, candidate, seed, Stop::Never, &Serial).unwrap());
-        if !judge(request, candidate, &runs).is_enough() {
+        if !evaluate(request, candidate, &runs).is_enough() {
             break;
         }
     }
-    judge(request, candidate, &runs)
+    evaluate(request, candidate, &runs)
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn drives_that_cannot_verify_are_left_out_or_missed() {
     let plan = check(&request);
     let best = plan.best.unwrap();
     assert!(best.verify_margin >= 1.0);
-    assert!(best.constraints.is_held(), "a plan's answer holds them");
+    assert!(best.constraints.is_met(), "a plan's answer holds them");
     // 4 drives of 30 MB/s verify 10.4 TB a day; 17.8 are written.
     let weak = |trial: &Trial| {
         trial.candidate.drives() == 4 && u32::from(trial.candidate.throughput) == 30

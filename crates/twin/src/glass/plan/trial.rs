@@ -9,7 +9,7 @@ use crate::constraints::Summary;
 use crate::glass::constraints::{Constraint, Finding};
 use crate::glass::fleet::{Fleet, FleetResult, Stop};
 use crate::glass::result::DriveTime;
-use crate::glass::scenario::{Named, Recovery, Scenario, Writes};
+use crate::glass::scenario::{Recovery, Scenario, SystemTag, Writes};
 use crate::runner::Runner;
 
 /// A requirement that a candidate misses.
@@ -78,7 +78,7 @@ impl Trial {
     }
 
     /// Returns whether its reads were seen to be fast enough in complete runs.
-    pub(super) fn is_quick(&self) -> bool {
+    pub(super) fn is_fast_enough(&self) -> bool {
         !self.rules_out_smaller() && self.given_up_s.is_none()
     }
 }
@@ -128,7 +128,7 @@ pub(super) fn simulate(
     let glass = &request.glass;
     let platters = request.platters().div_ceil(u64::from(candidate.libraries));
     let each = Scenario {
-        system: Named::Glass,
+        system: SystemTag::Glass,
         library: candidate.shape(request),
         policy: Policy::named(&candidate.policy)?,
         mechanics: request.mechanics,
@@ -181,7 +181,11 @@ fn constraints(request: &PlanRequest, runs: &[FleetResult]) -> Summary {
 }
 
 /// Judges the runs of a candidate by the requirements.
-pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetResult]) -> Trial {
+pub(super) fn evaluate(
+    request: &PlanRequest,
+    candidate: &Candidate,
+    runs: &[FleetResult],
+) -> Trial {
     assert!(!runs.is_empty(), "a trial has at least one run");
     let worst = |of: fn(&FleetResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
     let count = f64::from(u32::try_from(runs.len()).unwrap_or(u32::MAX));

@@ -9,7 +9,7 @@ use fulgurite_units::{
 };
 use serde::Deserialize;
 
-use super::to_float;
+use super::to_f64;
 
 /// Samples per operation.
 const SAMPLES: usize = 20_000;
@@ -72,7 +72,7 @@ pub(super) fn times(operation: MachineOperation, seed: u64) -> Vec<f64> {
 
 /// Returns how much longer a pick takes than a place, on average.
 pub(super) fn pick_minus_place(seed: u64) -> f64 {
-    let mean = |operation| times(operation, seed).iter().sum::<f64>() / to_float(SAMPLES);
+    let mean = |operation| times(operation, seed).iter().sum::<f64>() / to_f64(SAMPLES);
     mean(MachineOperation::Pick) - mean(MachineOperation::Place)
 }
 

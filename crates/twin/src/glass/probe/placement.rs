@@ -8,7 +8,7 @@ use fulgurite_layout::{
 use fulgurite_library::LibraryShape;
 use fulgurite_units::SlotIndex;
 
-use super::to_float;
+use super::to_f64;
 
 /// Returns 1 if a library accepts such a shape, else 0.
 pub(super) fn shape_accepted(drives_per_read_rack: u16, shuttles_per_panel: u16) -> f64 {
@@ -36,7 +36,7 @@ pub(super) fn set_platters_lost(
     let count = minimum_storage_racks(SetShape::new(information, redundancy), &model);
     let cells = count.map_err(|error| error.to_string())?.placement;
     let most = model.shapes.iter().map(|shape| platters_in(shape, &cells)).max().unwrap_or(0);
-    Ok(f64::from(held) + to_float(most))
+    Ok(f64::from(held) + to_f64(most))
 }
 
 /// Returns the most of these cells that a shape covers, at any position.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fulgurite_units::{ByteCount, Duration, Ratio, Seed};
 use serde::Deserialize;
 
-use super::to_float;
+use super::to_f64;
 use crate::Error;
 use crate::experiment::Bases;
 use crate::glass::scenario::Scenario;
@@ -71,11 +71,11 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    fn over(self, these: &Totals, others: &Totals) -> f64 {
+    fn over(self, numerator: &Totals, denominator: &Totals) -> f64 {
         match self {
-            Self::Count => these.count_over(others),
-            Self::Bytes => these.bytes_over(others),
-            Self::CountPerByte => these.reads_per_byte_over(others),
+            Self::Count => numerator.count_over(denominator),
+            Self::Bytes => numerator.bytes_over(denominator),
+            Self::CountPerByte => numerator.reads_per_byte_over(denominator),
         }
     }
 }
@@ -146,7 +146,7 @@ pub(super) fn hottest_over_second(scenario: &Scenario, seed: u64) -> Result<f64,
 pub(super) fn rate(workload: &Workload, seed: u64) -> Result<f64, String> {
     let totals = window(workload, seed)?;
     let seconds = workload.envelope.window.as_secs_f64();
-    Ok(to_float(usize::try_from(totals.count).unwrap_or(usize::MAX)) / seconds)
+    Ok(to_f64(usize::try_from(totals.count).unwrap_or(usize::MAX)) / seconds)
 }
 
 /// Returns the ratio of writes to reads in half a year.
@@ -158,7 +158,7 @@ pub(super) fn written_over_read(quantity: Quantity, seed: u64) -> Result<f64, St
     for read in workload.reads(Seed::new(seed)).map_err(|error| error.to_string())? {
         reads.add(read.size);
     }
-    let ingest = Ingest::beside(INGEST_READ_RATE, FILE_SIZE_MEAN);
+    let ingest = Ingest::for_reads(INGEST_READ_RATE, FILE_SIZE_MEAN);
     let mut writes = Totals::default();
     for write in ingest.writes(Seed::new(seed)).map_err(|error| error.to_string())? {
         writes.add(write.size);
@@ -180,7 +180,7 @@ pub(super) fn hourly_tail(deviation: f64, seed: u64) -> Result<f64, String> {
 
 /// Returns the largest volume written in a window of `days`, over the mean.
 pub(super) fn ingress_peak(days: usize, seed: u64) -> Result<f64, String> {
-    let ingest = Ingest::beside(LIBRARY_RATE, FILE_SIZE_MEAN);
+    let ingest = Ingest::for_reads(LIBRARY_RATE, FILE_SIZE_MEAN);
     let factors = ingest.daily_factors(Seed::new(seed)).map_err(|error| error.to_string())?;
     peak_over_mean(&factors, days).ok_or_else(|| format!("there are no {days} days"))
 }
@@ -191,7 +191,7 @@ pub(super) fn ingress_curve() -> Result<Vec<(f64, String, f64)>, String> {
     for days in 1..=INGRESS_DAYS {
         let peaks: Result<Vec<f64>, String> =
             (1..=CURVE_SEEDS).map(|seed| ingress_peak(days, seed)).collect();
-        points.push((to_float(days), String::new(), super::Statistic::Quantile(0.5).of(peaks?)));
+        points.push((to_f64(days), String::new(), super::Statistic::Quantile(0.5).of(peaks?)));
     }
     Ok(points)
 }
@@ -210,7 +210,7 @@ pub(super) fn size_classes(
     let mut classes = Vec::new();
     for (index, (name, mib)) in CLASSES.into_iter().enumerate() {
         let share = up_to(mib);
-        classes.push((to_float(index), name.to_owned(), share - below));
+        classes.push((to_f64(index), name.to_owned(), share - below));
         below = share;
     }
     Ok(classes)

@@ -30,7 +30,7 @@ enum Event {
 
 /// Inputs of the hash of a run.
 #[derive(Hash)]
-enum Mark {
+enum HashInput {
     /// A read arrived.
     Asked { cartridge: u32, offset: u64 },
     /// Something ended.
@@ -71,7 +71,7 @@ struct Drive {
 
 /// Nanoseconds spent, summed over all drives.
 #[derive(Debug, Default)]
-struct Spent {
+struct TimeSpent {
     read: u64,
     locate: u64,
     load: u64,
@@ -93,7 +93,7 @@ struct Engine<'a> {
     drives_free: BTreeSet<u16>,
     robots_free: u16,
     moves: VecDeque<Move>,
-    spent: Spent,
+    spent: TimeSpent,
     measured: Range<Instant>,
     completions: Histogram,
     hash: RunHash,
@@ -120,7 +120,7 @@ pub(super) fn run(
         last = read.at;
         while engine.step(read.at.as_nanos()) {}
         let offset = offset(library, &read, &mut offsets)?;
-        engine.arrive(sampler.draw(), Waiting { number: count, read, offset })?;
+        engine.handle_arrival(sampler.draw(), Waiting { number: count, read, offset })?;
         count += 1;
     }
     while engine.step(u64::MAX) {}
@@ -156,7 +156,7 @@ impl<'a> Engine<'a> {
             drives_free: (0..library.drives).collect(),
             robots_free: library.robots,
             moves: VecDeque::new(),
-            spent: Spent::default(),
+            spent: TimeSpent::default(),
             measured,
             completions: Histogram::default(),
             hash: RunHash::default(),
@@ -164,9 +164,9 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn arrive(&mut self, cartridge: u32, waiting: Waiting) -> Result<(), Error> {
+    fn handle_arrival(&mut self, cartridge: u32, waiting: Waiting) -> Result<(), Error> {
         self.now = waiting.read.at.as_nanos();
-        self.hash.note(waiting.read.at, &Mark::Asked { cartridge, offset: waiting.offset });
+        self.hash.record(waiting.read.at, &HashInput::Asked { cartridge, offset: waiting.offset });
         if self.waiting_count == READS_WAITING_MAX {
             return Err(Error::Overloaded { limit: READS_WAITING_MAX });
         }
@@ -191,7 +191,7 @@ impl<'a> Engine<'a> {
         self.events.pop();
         assert!(at >= self.now, "time goes forward");
         self.now = at;
-        self.hash.note(Instant::from_nanos(at), &Mark::Ended(event));
+        self.hash.record(Instant::from_nanos(at), &HashInput::Ended(event));
         match event {
             Event::Brought(drive) => {
                 self.robot_ends(drive);
@@ -209,7 +209,7 @@ impl<'a> Engine<'a> {
                 self.read_next(drive);
             }
             Event::Unloaded(drive) => {
-                self.ask_robot(Move { drive, bring: false });
+                self.request_robot(Move { drive, bring: false });
             }
             Event::Returned(drive) => {
                 self.robot_ends(drive);
@@ -227,11 +227,11 @@ impl<'a> Engine<'a> {
             let Some((_, cartridge)) = self.waiting.pop_first() else { return };
             self.cartridges[cartridge as usize].out = true;
             self.drives[usize::from(drive)].cartridge = cartridge;
-            self.ask_robot(Move { drive, bring: true });
+            self.request_robot(Move { drive, bring: true });
         }
     }
 
-    fn ask_robot(&mut self, wanted: Move) {
+    fn request_robot(&mut self, wanted: Move) {
         self.drives[usize::from(wanted.drive)].robot_from = self.now;
         self.moves.push_back(wanted);
         self.start_moves();

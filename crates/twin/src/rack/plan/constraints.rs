@@ -87,12 +87,14 @@ impl constraints::Constraint for Constraint {
         }
     }
 
-    fn missed(self, by: f64) -> String {
+    fn missed(self, amount: f64) -> String {
         match self {
-            Self::RefuseNone => format!("{by:.0} reads refused"),
-            Self::Power => format!("{by:.0} W above the bound"),
-            Self::SpinUps => format!("{by:.1} spin-ups of a disk and day too many"),
-            Self::TakeIn => format!("{:.1} TB a day of network too little", by * 86_400.0 / 1e12),
+            Self::RefuseNone => format!("{amount:.0} reads refused"),
+            Self::Power => format!("{amount:.0} W above the bound"),
+            Self::SpinUps => format!("{amount:.1} spin-ups of a disk and day too many"),
+            Self::TakeIn => {
+                format!("{:.1} TB a day of network too little", amount * 86_400.0 / 1e12)
+            }
         }
     }
 }

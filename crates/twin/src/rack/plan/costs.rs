@@ -91,35 +91,35 @@ impl CostTable {
 
     /// Returns the maximum power of a rack's machines, in watts, which its domains must supply.
     #[must_use]
-    pub fn supplied_w(&self, of: &Candidate, disks: &Disks) -> f64 {
-        let awake = f64::from(of.provision.awake());
+    pub fn supplied_w(&self, candidate: &Candidate, disks: &Disks) -> f64 {
+        let awake = f64::from(candidate.provision.awake());
         awake * disks.spin_up_w
             + (f64::from(DISKS) - awake) * disks.standby_w
-            + f64::from(of.servers) * self.server_watts
+            + f64::from(candidate.servers) * self.server_watts
     }
 
     /// Returns the price of all machines.
     #[must_use]
-    pub fn capital(&self, of: &Candidate, disks: &Disks) -> f64 {
+    pub fn capital(&self, candidate: &Candidate, disks: &Disks) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a disk is below 2^53 bytes")]
-        let terabytes = of.disk.get() as f64 / 1e12;
+        let terabytes = candidate.disk.get() as f64 / 1e12;
         let each = self.rack
             + f64::from(DISKS) * (self.disk + terabytes * self.disk_terabyte)
-            + f64::from(of.servers)
-                * (self.server + f64::from(of.nic_gbps) / 10.0 * self.network_10gbps)
-            + self.supplied_w(of, disks) * self.supplied_watt;
-        each * f64::from(of.racks)
+            + f64::from(candidate.servers)
+                * (self.server + f64::from(candidate.nic_gbps) / 10.0 * self.network_10gbps)
+            + self.supplied_w(candidate, disks) * self.supplied_watt;
+        each * f64::from(candidate.racks)
     }
 
     /// Returns the kilowatt-hours per day if the disks of each rack draw this many watts.
-    fn kwh_per_day(&self, of: &Candidate, disks_w: f64) -> f64 {
-        let watts = disks_w + f64::from(of.servers) * self.server_watts;
-        watts * self.building * f64::from(of.racks) * 24.0 / 1000.0
+    fn kwh_per_day(&self, candidate: &Candidate, disks_w: f64) -> f64 {
+        let watts = disks_w + f64::from(candidate.servers) * self.server_watts;
+        watts * self.building * f64::from(candidate.racks) * 24.0 / 1000.0
     }
 
     /// Returns the kilowatt-hours per day of a run.
-    pub(super) fn kwh_of_run(&self, of: &Candidate, run: &RunResult) -> f64 {
-        self.kwh_per_day(of, run.power)
+    pub(super) fn kwh_of_run(&self, candidate: &Candidate, run: &RunResult) -> f64 {
+        self.kwh_per_day(candidate, run.power)
     }
 
     /// Returns the sum of capital and the energy of all years.
@@ -128,8 +128,8 @@ impl CostTable {
     }
 
     /// Returns a lower bound of a candidate's cost: all of its disks in standby.
-    pub(super) fn least(&self, request: &PlanRequest, of: &Candidate) -> f64 {
-        let rest = self.kwh_per_day(of, f64::from(DISKS) * request.disks.standby_w);
-        self.total(self.capital(of, &request.disks), rest)
+    pub(super) fn cost_lower_bound(&self, request: &PlanRequest, candidate: &Candidate) -> f64 {
+        let rest = self.kwh_per_day(candidate, f64::from(DISKS) * request.disks.standby_w);
+        self.total(self.capital(candidate, &request.disks), rest)
     }
 }

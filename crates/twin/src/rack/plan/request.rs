@@ -6,7 +6,7 @@ use super::{Candidate, CostTable, Provision};
 use crate::Error;
 use crate::rack::scenario::{Disks, Network, Scenario};
 use crate::rack::shape::{DISKS, STACKS_OF_BLOB};
-use crate::rack::workload::{Sizes, Workload, float};
+use crate::rack::workload::{Sizes, Workload, to_f64};
 
 /// Utilization of a rack whose first write is refused, with blobs of 0.2 to 9 GB on disks of mixed
 /// sizes (section 4.9).
@@ -151,7 +151,7 @@ impl PlanRequest {
     /// Returns the user bytes at the given age.
     #[must_use]
     pub fn user_bytes(&self) -> f64 {
-        float(self.stored) + float(self.ingest_per_day) * f64::from(self.growth_days)
+        to_f64(self.stored) + to_f64(self.ingest_per_day) * f64::from(self.growth_days)
     }
 
     /// Returns the raw bytes: user bytes with redundancy, and the space that stays empty in a full
@@ -166,7 +166,7 @@ impl PlanRequest {
         let Space { racks_max, disks, provisions, servers, nic_gbps } = &self.space;
         let mut all = Vec::new();
         for &disk in disks {
-            let of_rack = float(disk) * f64::from(DISKS);
+            let of_rack = to_f64(disk) * f64::from(DISKS);
             for racks in (1..=*racks_max).filter(|&n| f64::from(n) * of_rack >= self.raw_bytes()) {
                 for &provision in provisions {
                     for &servers in servers {
@@ -185,13 +185,13 @@ impl PlanRequest {
     }
 
     /// Returns the scenario of a candidate: one of its racks with its share of the reads.
-    pub(super) fn scenario(&self, of: &Candidate) -> Scenario {
-        let share = self.rate / f64::from(of.racks);
+    pub(super) fn scenario(&self, candidate: &Candidate) -> Scenario {
+        let share = self.rate / f64::from(candidate.racks);
         Scenario {
-            configuration: of.provision.configuration(),
+            configuration: candidate.provision.configuration(),
             network: Network {
-                servers: of.servers,
-                nic_gbps: f64::from(of.nic_gbps),
+                servers: candidate.servers,
+                nic_gbps: f64::from(candidate.nic_gbps),
                 ..Network::default()
             },
             ..self.scenario_of(share)

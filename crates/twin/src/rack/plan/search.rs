@@ -1,15 +1,15 @@
 //! The search over racks, on the common search.
 
-use super::trial::{Trial, judge};
+use super::trial::{Trial, evaluate};
 use super::{Candidate, Plan, PlanRequest};
 use crate::Error;
 use crate::engine::run;
-use crate::plan_search::{self, Found, Searched};
+use crate::plan_search::{self, SearchProblem, SearchResult};
 use crate::rack::result::RunResult;
 use crate::rack::run::Rack;
 use crate::runner::Runner;
 
-impl Searched for PlanRequest {
+impl SearchProblem for PlanRequest {
     type Candidate = Candidate;
     type Run = RunResult;
     type Trial = Trial;
@@ -18,16 +18,16 @@ impl Searched for PlanRequest {
         Self::candidates(self)
     }
 
-    fn least(&self, of: &Candidate) -> f64 {
-        self.costs.least(self, of)
+    fn cost_lower_bound(&self, candidate: &Candidate) -> f64 {
+        self.costs.cost_lower_bound(self, candidate)
     }
 
-    fn run(&self, of: &Candidate, seed: u64) -> Result<RunResult, Error> {
-        run::<Rack>(&self.scenario(of), seed)
+    fn run(&self, candidate: &Candidate, seed: u64) -> Result<RunResult, Error> {
+        run::<Rack>(&self.scenario(candidate), seed)
     }
 
-    fn judge(&self, of: &Candidate, runs: &[RunResult]) -> Trial {
-        judge(self, of, runs)
+    fn evaluate(&self, candidate: &Candidate, runs: &[RunResult]) -> Trial {
+        evaluate(self, candidate, runs)
     }
 
     fn outcome(trial: &Trial) -> (f64, bool) {
@@ -51,10 +51,10 @@ impl Searched for PlanRequest {
 pub(super) fn search(
     request: &PlanRequest,
     runner: &dyn Runner,
-    tell: &mut dyn FnMut(&Trial),
+    on_trial: &mut dyn FnMut(&Trial),
 ) -> Result<Plan, Error> {
-    let found = plan_search::search(request, runner, tell)?;
-    let Found { best, runner_up, runs, candidates, is_cut_short, tried } = found;
+    let found = plan_search::search(request, runner, on_trial)?;
+    let SearchResult { best, runner_up, runs, candidates, is_cut_short, tried } = found;
     Ok(Plan {
         best,
         runner_up,

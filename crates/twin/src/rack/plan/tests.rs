@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use fulgurite_units::{ByteCount, Duration};
 
-use super::trial::judge;
-use super::{CostTable, Plan, PlanRequest, Provision, Trial, picture, plan, plan_watched};
+use super::trial::evaluate;
+use super::{CostTable, Plan, PlanRequest, Provision, Trial, picture, plan, plan_with_progress};
 use crate::plan_search::examine;
 use crate::runner::Serial;
 
@@ -25,11 +25,11 @@ fn request(rate: f64) -> PlanRequest {
 
 fn check(request: &PlanRequest) -> Plan {
     let told = Cell::new(0);
-    let plan = plan_watched(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
+    let plan = plan_with_progress(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
     assert_eq!(told.get(), plan.tried.len());
     for trial in &plan.tried {
-        let least = request.costs.least(request, &trial.candidate);
-        assert!(least <= trial.cost, "the lower bound is one");
+        let cost_lower_bound = request.costs.cost_lower_bound(request, &trial.candidate);
+        assert!(cost_lower_bound <= trial.cost, "the lower bound is one");
         assert!(trial.used <= 1.0, "there is room");
         assert!(trial.power_w_max <= trial.supplied_w, "domains supply what disks draw");
     }
@@ -42,7 +42,7 @@ fn check_against_all(request: &PlanRequest) -> Plan {
     let all = request.candidates();
     let mut enough: Vec<Trial> = all
         .iter()
-        .map(|of| judge(request, of, &examine(request, of, &Serial).unwrap()))
+        .map(|of| evaluate(request, of, &examine(request, of, &Serial).unwrap()))
         .filter(Trial::is_enough)
         .collect();
     enough.sort_by(|a, b| a.cost.total_cmp(&b.cost));

@@ -45,7 +45,7 @@ impl Trial {
     /// Returns whether it meets all requirements.
     #[must_use]
     pub const fn is_enough(&self) -> bool {
-        !self.is_late && self.constraints.is_held()
+        !self.is_late && self.constraints.is_met()
     }
 
     /// Returns whether no candidate with less of anything can meet the requirements: it is late, or
@@ -57,7 +57,7 @@ impl Trial {
 }
 
 /// Judges a candidate by its runs.
-pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
+pub(super) fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
     let most = |of: &dyn Fn(&RunResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
     let costs = &request.costs;
     let objective = request.objective.as_secs_f64();

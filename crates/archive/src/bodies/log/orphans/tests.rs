@@ -22,12 +22,12 @@ fn names_come_back() {
 #[test]
 fn ciphertext_counts_as_its_body_once_the_upload_ended() {
     let dir = crate::testing::dir();
-    let ground = crate::testing::ground(&dir);
+    let state = crate::testing::state(&dir);
     let body = ObjectId::from_bytes([7; 16]);
-    let mut writer = ground.staging.writer(body, 5000).unwrap();
+    let mut writer = state.staging.writer(body, 5000).unwrap();
     writer.write(&[1; 5000]).unwrap();
     let number = writer.extents()[0].segment;
-    let path = segment_path(&Paths::new(&ground.config.data).log(LogKind::Staging), number);
+    let path = segment_path(&Paths::new(&state.config.data).log(LogKind::Staging), number);
     let orphan =
         OrphanFile { path, kind: LogKind::Staging, number, run: Some(1), disk_bytes: 5000 };
     assert_eq!(orphan.content().unwrap(), (0, Vec::new()), "headers come last");

@@ -95,7 +95,7 @@ fn a_header_at_another_place_or_out_of_bounds_is_none() {
     .encode();
     assert!(RecordHeader::parse(&beyond, 0x1000).is_some());
     beyond[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
-    close(&mut beyond);
+    write_crc(&mut beyond);
     assert_eq!(RecordHeader::parse(&beyond, 0x1000), None);
 }
 
@@ -137,7 +137,7 @@ proptest! {
         unit[..4].copy_from_slice(RECORD_MAGIC);
         unit[4] = VERSION;
         unit[5] = 1 + unit[5] % 2;
-        close(&mut unit);
+        write_crc(&mut unit);
         let offset = u64::from(u32::from_le_bytes(field(&unit, 56))) * HEADER_BYTES;
         if let Some(header) = RecordHeader::parse(&unit, offset) {
             prop_assert!(header.end() <= SEGMENT_BYTES);

@@ -12,17 +12,17 @@ const NUMBER: u32 = 5;
 
 /// What is between two records.
 #[derive(Clone, Debug)]
-enum Between {
+enum Gap {
     Nothing,
     Hole(u64),
     Foreign(usize),
 }
 
-fn between() -> impl Strategy<Value = Between> {
+fn between() -> impl Strategy<Value = Gap> {
     prop_oneof![
-        3 => Just(Between::Nothing),
-        1 => (1u64..40).prop_map(|pages| Between::Hole(pages * PAGE_BYTES)),
-        1 => (1usize..200).prop_map(|units| Between::Foreign(units * HEADER_LEN)),
+        3 => Just(Gap::Nothing),
+        1 => (1u64..40).prop_map(|pages| Gap::Hole(pages * PAGE_BYTES)),
+        1 => (1usize..200).prop_map(|units| Gap::Foreign(units * HEADER_LEN)),
     ]
 }
 
@@ -81,11 +81,11 @@ impl Segment {
         self.add(body, kind, payload)
     }
 
-    fn skip(&mut self, between: &Between) {
+    fn skip(&mut self, between: &Gap) {
         match *between {
-            Between::Nothing => {}
-            Between::Hole(bytes) => self.at = align(self.at + bytes),
-            Between::Foreign(bytes) => {
+            Gap::Nothing => {}
+            Gap::Hole(bytes) => self.at = align(self.at + bytes),
+            Gap::Foreign(bytes) => {
                 let foreign: Vec<u8> = b"FGLR\x01".iter().copied().cycle().take(bytes).collect();
                 self.file.write_all_at(&foreign, self.at).unwrap();
                 self.at += bytes as u64;

@@ -10,8 +10,8 @@ use std::arch::x86_64::{
 };
 
 use super::{
-    CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any, each_layer,
-    harden_any, load_any,
+    CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any, for_each_layer,
+    hard_decide_any, load_any,
 };
 
 /// Checks per vector.
@@ -30,7 +30,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     // SAFETY: see above.
     parity: |layer| unsafe { parity(layer) },
     // SAFETY: see above.
-    harden: |plan, state, word| unsafe { harden(plan, state, word) },
+    hard_decide: |plan, state, word| unsafe { hard_decide(plan, state, word) },
     // SAFETY: see above.
     compare: |soft, word| unsafe { compare(soft, word) },
 };
@@ -41,8 +41,8 @@ fn load(plan: &Plan, state: &mut State, soft: &[i8]) {
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn harden(plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
-    harden_any(plan, state, word, |values| signs(values))
+fn hard_decide(plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
+    hard_decide_any(plan, state, word, |values| signs(values))
 }
 
 #[target_feature(enable = "avx2,popcnt")]
@@ -96,7 +96,7 @@ fn parity(layer: Layer<'_>) -> bool {
 
 #[target_feature(enable = "avx2")]
 fn iterate<const FIRST: bool>(plan: &Plan, state: &mut State) {
-    each_layer(plan, state, |layer| pass::<FIRST>(layer));
+    for_each_layer(plan, state, |layer| pass::<FIRST>(layer));
 }
 
 #[target_feature(enable = "avx2")]
@@ -134,18 +134,18 @@ fn gather<const FIRST: bool>(
     for (&source, message) in sources.iter().zip(messages) {
         for half in 0..2 {
             // SAFETY: at least a chunk of the sums follows each source; the message is a chunk.
-            let rest = unsafe {
+            let extrinsic = unsafe {
                 let sum = get(sums.as_ptr().add(source as usize + half * HALF));
                 let place = message.as_mut_ptr().add(half * HALF);
-                let rest = if FIRST { sum } else { _mm256_sub_epi8(sum, get(place)) };
-                put(place, rest);
-                rest
+                let extrinsic = if FIRST { sum } else { _mm256_sub_epi8(sum, get(place)) };
+                put(place, extrinsic);
+                extrinsic
             };
-            let magnitude = _mm256_abs_epi8(rest);
+            let magnitude = _mm256_abs_epi8(extrinsic);
             let larger = _mm256_max_epu8(smallest[half], magnitude);
             second[half] = _mm256_min_epu8(second[half], larger);
             smallest[half] = _mm256_min_epu8(smallest[half], magnitude);
-            parity[half] = _mm256_xor_si256(parity[half], rest);
+            parity[half] = _mm256_xor_si256(parity[half], extrinsic);
         }
     }
     let offset = _mm256_set1_epi8(OFFSET.cast_signed());
@@ -183,22 +183,22 @@ fn scatter<const REPEAT: bool>(
     });
     // SAFETY: at least a column and a chunk of the sums follow each target, and the offset is
     // within the column.
-    let (here, again) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
+    let (here, repeated) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
     for (&target, message) in targets.iter().zip(messages) {
         for (half, (first, change, smallest)) in lanes.into_iter().enumerate() {
             let half = half * HALF;
             // SAFETY: see above; the message is a chunk.
             unsafe {
                 let place = message.as_mut_ptr().add(half);
-                let rest = get(place);
-                let is_smallest = _mm256_cmpeq_epi8(_mm256_abs_epi8(rest), smallest);
+                let extrinsic = get(place);
+                let is_smallest = _mm256_cmpeq_epi8(_mm256_abs_epi8(extrinsic), smallest);
                 let message = _mm256_xor_si256(first, _mm256_and_si256(is_smallest, change));
-                let message = _mm256_sign_epi8(message, _mm256_or_si256(rest, one));
-                let sum = _mm256_add_epi8(rest, message);
+                let message = _mm256_sign_epi8(message, _mm256_or_si256(extrinsic, one));
+                let sum = _mm256_add_epi8(extrinsic, message);
                 put(place, message);
                 put(here.add(target as usize + half), sum);
                 if REPEAT {
-                    put(again.add(target as usize + half), sum);
+                    put(repeated.add(target as usize + half), sum);
                 }
             }
         }

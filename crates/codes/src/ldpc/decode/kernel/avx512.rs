@@ -12,8 +12,8 @@ use std::arch::x86_64::{
 };
 
 use super::{
-    CHANNEL_MAX, CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, each_layer,
-    harden_any,
+    CHANNEL_MAX, CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, for_each_layer,
+    hard_decide_any,
 };
 
 /// Maximum number of chunks processed together: the state of eight does not fit the registers.
@@ -32,7 +32,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     // SAFETY: see above.
     parity: |layer| unsafe { parity(layer) },
     // SAFETY: see above.
-    harden: |plan, state, word| unsafe { harden(plan, state, word) },
+    hard_decide: |plan, state, word| unsafe { hard_decide(plan, state, word) },
     // SAFETY: see above.
     compare: |soft, word| unsafe { compare(soft, word) },
 };
@@ -42,8 +42,8 @@ pub(super) static KERNEL: Kernel = Kernel {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 fn load(plan: &Plan, state: &mut State, soft: &[i8]) {
     let z = plan.words * CHUNK;
-    let most = _mm512_set1_epi8(CHANNEL_MAX);
-    let least = _mm512_set1_epi8(-CHANNEL_MAX);
+    let max = _mm512_set1_epi8(CHANNEL_MAX);
+    let min = _mm512_set1_epi8(-CHANNEL_MAX);
     let columns = state.sums.values().chunks_exact_mut(z + CHUNK);
     for ((column, soft), &shift) in columns.zip(soft.chunks_exact(z)).zip(&plan.last_shifts) {
         let chunks = column.as_chunks_mut::<CHUNK>().0;
@@ -59,14 +59,14 @@ fn load(plan: &Plan, state: &mut State, soft: &[i8]) {
                 let ahead = _mm512_maskz_loadu_epi8(here, values);
                 _mm512_mask_loadu_epi8(ahead, !here, values.wrapping_sub(z))
             };
-            store_lanes(chunk, _mm512_max_epi8(_mm512_min_epi8(values, most), least));
+            store_lanes(chunk, _mm512_max_epi8(_mm512_min_epi8(values, max), min));
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
-fn harden(plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
-    harden_any(plan, state, word, |values| signs(values))
+fn hard_decide(plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
+    hard_decide_any(plan, state, word, |values| signs(values))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1")]
@@ -90,14 +90,14 @@ fn signs(values: &[i8; CHUNK]) -> u64 {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn parity(layer: Layer<'_>) -> bool {
     match layer.group {
-        GROUP_MAX => parity_by::<GROUP_MAX>(layer),
-        2 => parity_by::<2>(layer),
-        _ => parity_by::<1>(layer),
+        GROUP_MAX => group_parity::<GROUP_MAX>(layer),
+        2 => group_parity::<2>(layer),
+        _ => group_parity::<1>(layer),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn parity_by<const N: usize>(layer: Layer<'_>) -> bool {
+fn group_parity<const N: usize>(layer: Layer<'_>) -> bool {
     let sums = layer.sums.as_ptr();
     layer.sources.as_chunks::<N>().0.chunks_exact(layer.targets.len()).all(|edges| {
         let mut parity = [_mm512_setzero_si512(); N];
@@ -115,9 +115,9 @@ fn parity_by<const N: usize>(layer: Layer<'_>) -> bool {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn iterate<const FIRST: bool>(plan: &Plan, state: &mut State) {
     match plan.group {
-        GROUP_MAX => each_layer(plan, state, |layer| pass::<FIRST, GROUP_MAX>(layer)),
-        2 => each_layer(plan, state, |layer| pass::<FIRST, 2>(layer)),
-        _ => each_layer(plan, state, |layer| pass::<FIRST, 1>(layer)),
+        GROUP_MAX => for_each_layer(plan, state, |layer| pass::<FIRST, GROUP_MAX>(layer)),
+        2 => for_each_layer(plan, state, |layer| pass::<FIRST, 2>(layer)),
+        _ => for_each_layer(plan, state, |layer| pass::<FIRST, 1>(layer)),
     }
 }
 
@@ -159,13 +159,14 @@ fn gather<const FIRST: bool, const N: usize>(
         for j in 0..N {
             // SAFETY: at least a chunk of the sums follows each source.
             let sum = unsafe { _mm512_loadu_si512(sums.as_ptr().add(sources[j] as usize).cast()) };
-            let rest = if FIRST { sum } else { _mm512_sub_epi8(sum, load_lanes(&messages[j])) };
-            store_lanes(&mut messages[j], rest);
-            let magnitude = _mm512_abs_epi8(rest);
+            let extrinsic =
+                if FIRST { sum } else { _mm512_sub_epi8(sum, load_lanes(&messages[j])) };
+            store_lanes(&mut messages[j], extrinsic);
+            let magnitude = _mm512_abs_epi8(extrinsic);
             let larger = _mm512_max_epu8(smallest[j], magnitude);
             second[j] = _mm512_min_epu8(second[j], larger);
             smallest[j] = _mm512_min_epu8(smallest[j], magnitude);
-            parity[j] = _mm512_xor_si512(parity[j], rest);
+            parity[j] = _mm512_xor_si512(parity[j], extrinsic);
         }
     }
     let offset = _mm512_set1_epi8(OFFSET.cast_signed());
@@ -197,23 +198,23 @@ fn scatter<const REPEAT: bool, const N: usize>(
     }
     // SAFETY: at least a column and a chunk of the sums follow each target, and the offset is that
     // of N chunks within the column.
-    let (here, again) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
+    let (here, repeated) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
     for (&target, messages) in targets.iter().zip(messages) {
         let target = target as usize;
         for j in 0..N {
             let (first, second, smallest) = lanes[j];
-            let rest = load_lanes(&messages[j]);
-            let is_smallest = _mm512_cmpeq_epi8_mask(_mm512_abs_epi8(rest), smallest);
+            let extrinsic = load_lanes(&messages[j]);
+            let is_smallest = _mm512_cmpeq_epi8_mask(_mm512_abs_epi8(extrinsic), smallest);
             let message = _mm512_mask_blend_epi8(is_smallest, first, second);
-            let negative = _mm512_movepi8_mask(rest);
+            let negative = _mm512_movepi8_mask(extrinsic);
             let message = _mm512_mask_sub_epi8(message, negative, zero, message);
-            let sum = _mm512_add_epi8(rest, message);
+            let sum = _mm512_add_epi8(extrinsic, message);
             store_lanes(&mut messages[j], message);
             // SAFETY: see above.
             unsafe {
                 _mm512_storeu_si512(here.add(target).add(j * CHUNK).cast(), sum);
                 if REPEAT && j == 0 {
-                    _mm512_storeu_si512(again.add(target).cast(), sum);
+                    _mm512_storeu_si512(repeated.add(target).cast(), sum);
                 }
             }
         }

@@ -34,14 +34,14 @@ pub(super) static KERNEL: Kernel = Kernel {
 unsafe fn run(convolution: Convolution<'_>) {
     for row in 0..convolution.rows {
         for column in (0..convolution.columns).step_by(LANES) {
-            let from = row * convolution.input_row + column * GROUP;
+            let from = row * convolution.input_row_stride + column * GROUP;
             let count = (convolution.columns - column).min(LANES) * GROUP;
             for group in 0..convolution.bias.len() / GROUP {
                 // SAFETY: the 16 pixels starting at a column are within the input at each tap.
                 let bytes = unsafe { strip(&convolution, from, group) };
-                let at = convolution.output_at
-                    + group * convolution.output_plane
-                    + row * convolution.output_row
+                let at = convolution.output_offset
+                    + group * convolution.output_group_stride
+                    + row * convolution.output_row_stride
                     + column * GROUP;
                 convolution.output[at..at + count].copy_from_slice(&bytes[..count]);
             }

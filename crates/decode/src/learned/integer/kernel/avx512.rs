@@ -31,7 +31,7 @@ unsafe fn run(mut convolution: Convolution<'_>) {
     for row in 0..convolution.rows {
         for vector in (0..vectors).step_by(VECTORS) {
             for block in 0..convolution.bias.len() / BLOCK {
-                let at = Place { row, column: vector * LANES, block };
+                let at = BlockPosition { row, column: vector * LANES, block };
                 // SAFETY: as promised to this function; the vectors are those of a row.
                 unsafe {
                     match vectors - vector {
@@ -49,7 +49,7 @@ unsafe fn run(mut convolution: Convolution<'_>) {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockPosition {
     row: usize,
     column: usize,
     block: usize,
@@ -57,7 +57,7 @@ struct Place {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn strip<const COUNT: usize>(convolution: &mut Convolution<'_>, at: Place) {
+unsafe fn strip<const COUNT: usize>(convolution: &mut Convolution<'_>, at: BlockPosition) {
     let channels = at.block * BLOCK;
     let bias = &convolution.bias[channels..][..BLOCK];
     let scale = &convolution.scale[channels..][..BLOCK];
@@ -65,7 +65,7 @@ unsafe fn strip<const COUNT: usize>(convolution: &mut Convolution<'_>, at: Place
     for (sums, bias) in sums.iter_mut().zip(bias) {
         sums.fill(_mm512_set1_epi32(*bias));
     }
-    let from = at.row * convolution.input_row + at.column * GROUP;
+    let from = at.row * convolution.input_row_stride + at.column * GROUP;
     let pixels = convolution.input.as_ptr().wrapping_add(from);
     let weights = &convolution.weights[channels * convolution.taps.len()..];
     for (tap, weights) in convolution.taps.iter().zip(weights.as_chunks::<BLOCK>().0) {
@@ -84,9 +84,9 @@ unsafe fn strip<const COUNT: usize>(convolution: &mut Convolution<'_>, at: Place
         }
     }
     let zero = _mm512_set1_ps(convolution.zero);
-    let at_group = convolution.output_at
-        + at.block * convolution.output_plane
-        + at.row * convolution.output_row
+    let at_group = convolution.output_offset
+        + at.block * convolution.output_group_stride
+        + at.row * convolution.output_row_stride
         + at.column * GROUP;
     for vector in 0..COUNT {
         let mut bytes = _mm512_setzero_si512();

@@ -21,7 +21,7 @@ pub(super) const BLOCK: usize = GROUP;
 pub(super) struct Convolution<'a> {
     pub(super) input: &'a [u8],
     /// Offset in the input from one output row to the next.
-    pub(super) input_row: usize,
+    pub(super) input_row_stride: usize,
     /// Offsets of a pixel's inputs, of four channels each, from the pixel's own.
     pub(super) taps: &'a [usize],
     /// Packed: `[block][tap][channel of the block]`.
@@ -32,9 +32,9 @@ pub(super) struct Convolution<'a> {
     pub(super) zero: f32,
     pub(super) output: &'a mut [u8],
     /// Offset of the first pixel, and strides to the next row and the next group.
-    pub(super) output_at: usize,
-    pub(super) output_row: usize,
-    pub(super) output_plane: usize,
+    pub(super) output_offset: usize,
+    pub(super) output_row_stride: usize,
+    pub(super) output_group_stride: usize,
     pub(super) rows: usize,
     pub(super) columns: usize,
 }
@@ -42,17 +42,18 @@ pub(super) struct Convolution<'a> {
 impl Convolution<'_> {
     /// Returns whether all reads and writes of a kernel are in bounds: whole vectors are read, even
     /// beyond the last column.
-    fn is_sound(&self, words: usize) -> bool {
-        let last = self.columns.next_multiple_of(LANES) * GROUP + (self.rows - 1) * self.input_row;
+    fn is_in_bounds(&self, words: usize) -> bool {
+        let last =
+            self.columns.next_multiple_of(LANES) * GROUP + (self.rows - 1) * self.input_row_stride;
         let blocks = self.bias.len() / BLOCK;
-        let written = (blocks - 1) * self.output_plane
-            + (self.rows - 1) * self.output_row
+        let written = (blocks - 1) * self.output_group_stride
+            + (self.rows - 1) * self.output_row_stride
             + self.columns * GROUP;
         self.taps.iter().all(|tap| tap + last <= self.input.len())
             && self.bias.len() == blocks * BLOCK
             && self.scale.len() == self.bias.len()
             && self.weights.len() == self.bias.len() * self.taps.len() * words
-            && self.output_at + written <= self.output.len()
+            && self.output_offset + written <= self.output.len()
     }
 }
 
@@ -107,7 +108,7 @@ impl Kernel {
     /// # Panics
     /// When it would access memory out of bounds.
     pub(super) fn run(&self, convolution: Convolution<'_>) {
-        assert!(convolution.is_sound(self.words), "a convolution within its maps");
+        assert!(convolution.is_in_bounds(self.words), "a convolution within its maps");
         (self.run)(convolution);
     }
 }
@@ -183,16 +184,16 @@ mod tests {
                 let mut found = output.bytes.clone();
                 kernel.run(Convolution {
                     input: &input.bytes,
-                    input_row: row,
+                    input_row_stride: row,
                     taps: &taps,
                     weights: &kernel.pack(&channels),
                     bias: &bias,
                     scale: &scale,
                     zero: 13.0,
                     output: &mut found,
-                    output_at: output.row(0, 0),
-                    output_row: output.stride * 4,
-                    output_plane: output.plane(),
+                    output_offset: output.row(0, 0),
+                    output_row_stride: output.stride * 4,
+                    output_group_stride: output.plane(),
                     rows: 3,
                     columns,
                 });

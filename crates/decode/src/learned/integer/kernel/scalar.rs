@@ -18,7 +18,7 @@ fn run(convolution: Convolution<'_>) {
     for (block, (weights, (bias, scale))) in blocks.zip(channels).enumerate() {
         for row in 0..convolution.rows {
             for column in (0..convolution.columns).step_by(LANES) {
-                let from = row * convolution.input_row + column * GROUP;
+                let from = row * convolution.input_row_stride + column * GROUP;
                 let mut sums = bias.map(|bias| [bias; LANES]);
                 let weights = weights.as_chunks::<BLOCK>().0;
                 for (tap, weights) in convolution.taps.iter().zip(weights) {
@@ -26,9 +26,11 @@ fn run(convolution: Convolution<'_>) {
                     add(&mut sums, pixels, weights);
                 }
                 let count = LANES.min(convolution.columns - column);
-                let at = convolution.output_at + row * convolution.output_row + column * GROUP;
+                let at = convolution.output_offset
+                    + row * convolution.output_row_stride
+                    + column * GROUP;
                 for (channel, sums) in sums.iter().enumerate() {
-                    let at = at + block * convolution.output_plane + channel;
+                    let at = at + block * convolution.output_group_stride + channel;
                     for (lane, sum) in sums[..count].iter().enumerate() {
                         let value = *sum as f32 * scale[channel] + convolution.zero;
                         convolution.output[at + lane * GROUP] = nearest_byte(value);

@@ -3,7 +3,7 @@
 use fulgurite_archive::ChecksumAlgorithm;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::of_headers;
+use super::from_headers;
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
     pairs
@@ -13,17 +13,17 @@ fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 fn code(pairs: &[(&'static str, &'static str)]) -> String {
-    of_headers(&headers(pairs), Some(1)).unwrap_err().code().as_str().to_owned()
+    from_headers(&headers(pairs), Some(1)).unwrap_err().code().as_str().to_owned()
 }
 
 #[test]
 fn a_checksum_names_its_algorithm() {
-    let claim = of_headers(&headers(&[("x-amz-checksum-crc32", "AAAAAA==")]), Some(7)).unwrap();
+    let claim = from_headers(&headers(&[("x-amz-checksum-crc32", "AAAAAA==")]), Some(7)).unwrap();
     assert_eq!(claim.bytes, Some(7));
     assert_eq!(claim.algorithm, Some(ChecksumAlgorithm::Crc32));
     assert_eq!(claim.checksum.unwrap().value, [0; 4]);
     let promised = [("x-amz-trailer", "x-amz-checksum-crc64nvme")];
-    let claim = of_headers(&headers(&promised), None).unwrap();
+    let claim = from_headers(&headers(&promised), None).unwrap();
     assert_eq!(claim.algorithm, Some(ChecksumAlgorithm::Crc64Nvme));
     assert!(claim.checksum.is_none());
 }

@@ -5,8 +5,8 @@ use fulgurite_units::{ObjectId, UnixTime};
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{ReadConditions, http_seconds, of_write, range_holds};
-use crate::s3::adapter::words::http_date;
+use super::{ReadConditions, for_write, http_seconds, range_holds};
+use crate::s3::adapter::conversions::http_date;
 use crate::s3::raw_headers::{
     COPY_IF_MATCH, COPY_IF_MODIFIED_SINCE, COPY_IF_NONE_MATCH, COPY_IF_UNMODIFIED_SINCE,
 };
@@ -45,12 +45,12 @@ fn headers(pairs: &[(&HeaderName, &str)]) -> HeaderMap {
 }
 
 fn status(pairs: &[(&HeaderName, &str)]) -> u16 {
-    let answer = ReadConditions::of_read(&headers(pairs)).check(&object());
+    let answer = ReadConditions::for_read(&headers(pairs)).check(&object());
     answer.err().and_then(|error| error.status_code()).map_or(200, |status| status.as_u16())
 }
 
 /// Returns the name of the same condition on the source of a copy.
-fn of_copy(name: &HeaderName) -> HeaderName {
+fn for_copy(name: &HeaderName) -> HeaderName {
     match name {
         name if name == IF_MATCH => COPY_IF_MATCH,
         name if name == IF_NONE_MATCH => COPY_IF_NONE_MATCH,
@@ -94,10 +94,10 @@ fn entity_tags_outrank_dates() {
     ];
     for (pairs, expected) in table {
         assert_eq!(status(pairs), *expected, "{pairs:?}");
-        let names: Vec<HeaderName> = pairs.iter().map(|(name, _)| of_copy(name)).collect();
+        let names: Vec<HeaderName> = pairs.iter().map(|(name, _)| for_copy(name)).collect();
         let pairs: Vec<(&HeaderName, &str)> =
             names.iter().zip(*pairs).map(|(name, (_, text))| (name, *text)).collect();
-        let conditions = ReadConditions::of_copy(&headers(&pairs)).unwrap();
+        let conditions = ReadConditions::for_copy(&headers(&pairs)).unwrap();
         assert_eq!(conditions.check_copy(&object()).is_ok(), *expected == 200, "{pairs:?}");
     }
 }
@@ -108,7 +108,7 @@ fn what_is_no_date_is_no_condition_of_a_read() {
         assert_eq!(status(&[(&IF_MODIFIED_SINCE, text)]), 200, "{text}");
         assert_eq!(status(&[(&IF_UNMODIFIED_SINCE, text)]), 200, "{text}");
         for name in [COPY_IF_MODIFIED_SINCE, COPY_IF_UNMODIFIED_SINCE] {
-            let refused = ReadConditions::of_copy(&headers(&[(&name, text)])).unwrap_err();
+            let refused = ReadConditions::for_copy(&headers(&[(&name, text)])).unwrap_err();
             assert_eq!(refused.code().as_str(), "InvalidArgument", "{name}: {text}");
         }
     }
@@ -152,12 +152,12 @@ fn a_range_is_of_the_object_that_is_known() {
 
 #[test]
 fn writes_know_two_conditions() {
-    let of = |name: &'static str, value: &'static str| {
+    let parse = |name: &'static str, value: &'static str| {
         let pair = (HeaderName::from_static(name), HeaderValue::from_static(value));
-        of_write(&HeaderMap::from_iter([pair]))
+        for_write(&HeaderMap::from_iter([pair]))
     };
-    assert!(of("if-none-match", "*").unwrap().absent);
-    assert_eq!(of("if-match", "\"abc\"").unwrap().etag.as_deref(), Some("abc"));
-    assert_eq!(of("if-match", "*").unwrap().etag.as_deref(), Some("*"));
-    assert!(of("if-none-match", "\"abc\"").is_err());
+    assert!(parse("if-none-match", "*").unwrap().absent);
+    assert_eq!(parse("if-match", "\"abc\"").unwrap().etag.as_deref(), Some("abc"));
+    assert_eq!(parse("if-match", "*").unwrap().etag.as_deref(), Some("*"));
+    assert!(parse("if-none-match", "\"abc\"").is_err());
 }

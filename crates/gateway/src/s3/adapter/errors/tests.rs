@@ -3,8 +3,8 @@
 use fulgurite_archive::{ArchiveError as E, CatalogError};
 use http::StatusCode;
 
-use super::{fail, fail_copy};
-use crate::s3::answers::{DETAIL, detail};
+use super::{to_copy_error, to_s3_error};
+use crate::s3::responses::{DETAIL, detail};
 
 fn text(name: &str) -> String {
     name.to_owned()
@@ -44,7 +44,7 @@ fn codes_and_statuses_are_those_of_s3() {
     ];
     for (error, code, status) in rows {
         let shown = error.to_string();
-        let answer = fail(error);
+        let answer = to_s3_error(error);
         assert_eq!(answer.code().as_str(), code, "{shown}");
         assert_eq!(answer.status_code().map(|s| s.as_u16()), Some(status), "{shown}");
         assert_eq!(answer.message(), Some(shown.as_str()));
@@ -53,21 +53,21 @@ fn codes_and_statuses_are_those_of_s3() {
 
 #[test]
 fn the_class_goes_with_the_state_and_paths_stay_home() {
-    let answer = fail(E::NotRestored { class: "DEEP_ARCHIVE" });
+    let answer = to_s3_error(E::NotRestored { class: "DEEP_ARCHIVE" });
     assert_eq!(answer.headers().unwrap()[DETAIL], detail("StorageClass", "DEEP_ARCHIVE"));
-    let answer = fail_copy(E::NotRestored { class: "DEEP_ARCHIVE" });
+    let answer = to_copy_error(E::NotRestored { class: "DEEP_ARCHIVE" });
     assert_eq!(answer.code().as_str(), "ObjectNotInActiveTierError");
     assert_eq!(answer.status_code(), Some(StatusCode::FORBIDDEN));
     let failed = || std::sync::Arc::new(std::io::Error::other("/secret/place"));
-    let answer = fail(E::Catalog(CatalogError::Io { action: "write", source: failed() }));
+    let answer = to_s3_error(E::Catalog(CatalogError::Io { action: "write", source: failed() }));
     assert_eq!(answer.status_code(), Some(StatusCode::SERVICE_UNAVAILABLE));
     assert!(answer.message().unwrap().contains("try again"));
     let reason = "cannot write /secret/place".to_owned();
-    let answer = fail(E::Catalog(CatalogError::Poisoned { reason }));
+    let answer = to_s3_error(E::Catalog(CatalogError::Poisoned { reason }));
     assert_eq!(answer.code().as_str(), "ServiceUnavailable");
     assert!(!answer.message().unwrap().contains("/secret/place"));
     let source = std::io::Error::other("broken");
-    let answer = fail(E::Io { action: "read", path: text("/secret/place"), source });
+    let answer = to_s3_error(E::Io { action: "read", path: text("/secret/place"), source });
     assert!(!answer.message().unwrap().contains("/secret/place"));
 }
 
@@ -96,7 +96,7 @@ fn errors_name_what_they_are_about() {
     ];
     for (error, expected) in rows {
         let shown = error.to_string();
-        let answer = fail(error);
+        let answer = to_s3_error(error);
         let found: Vec<_> = answer.headers().unwrap().get_all(DETAIL).iter().cloned().collect();
         let expected: Vec<_> =
             expected.into_iter().map(|(name, value)| detail(name, value)).collect();

@@ -4,7 +4,7 @@ use fulgurite_archive::ByteRange;
 use http::header::RANGE;
 use http::{HeaderMap, HeaderValue};
 
-use super::{of_read, parse, unsatisfiable};
+use super::{for_read, parse, unsatisfiable};
 
 #[test]
 fn only_one_well_formed_range_counts() {
@@ -45,11 +45,11 @@ fn only_one_well_formed_range_counts() {
 #[test]
 fn two_lines_are_two_ranges() {
     let mut headers = HeaderMap::new();
-    assert_eq!(of_read(&headers), None);
+    assert_eq!(for_read(&headers), None);
     headers.append(RANGE, HeaderValue::from_static("bytes=0-1"));
-    assert!(of_read(&headers).is_some());
+    assert!(for_read(&headers).is_some());
     headers.append(RANGE, HeaderValue::from_static("bytes=3-4"));
-    assert_eq!(of_read(&headers), None);
+    assert_eq!(for_read(&headers), None);
 }
 
 #[test]

@@ -1,0 +1,336 @@
+//! Golden bytes of today's archives. Any change to them is a new version of a row, an entry or a
+//! slot, and old versions must still be readable.
+//!
+//! Encrypted data has another nonce each time. There, bytes that were stored once must open, and
+//! their content is compared.
+
+use expect_test::{Expect, expect};
+use fulgurite_units::PlatterId;
+
+use super::*;
+use crate::bodies::digest::ChecksumAlgorithm;
+use crate::bodies::entry::PartEntry;
+use crate::bodies::log::{Extent, LogKind};
+use crate::objects::classes::Home;
+use crate::objects::names::ObjectName;
+use crate::rows::Shard;
+
+fn hex_lines(bytes: &[u8]) -> String {
+    bytes.chunks(32).map(|line| hex::encode(line) + "\n").collect()
+}
+
+fn digits(lines: &str) -> String {
+    lines.split_whitespace().collect()
+}
+
+fn bytes_of(lines: &str) -> Vec<u8> {
+    hex::decode(digits(lines)).unwrap()
+}
+
+fn are<T: Row>(row: &T, bytes: &Expect) {
+    bytes.assert_eq(&hex_lines(&rows::encode(row).unwrap()));
+}
+
+fn meta() -> ObjectMeta {
+    let user = [("mtime".to_owned(), "1767609000.25".to_owned())].into();
+    ObjectMeta { content_type: Some("text/plain".to_owned()), user, ..ObjectMeta::default() }
+}
+
+fn full_object() -> ObjectRow {
+    ObjectRow { meta: meta(), bodies_staged: 1, body_count: 2, ..object_row() }
+}
+
+fn full_body() -> BodyRow {
+    let extent = Extent { segment: 7, offset: 1 << 27, bytes: 65_552 };
+    let platter = PlatterId::from_bytes([3; 16]);
+    let shard = Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 300, crc: Some(u64::MAX) };
+    BodyRow {
+        body_id: ObjectId::from_bytes(BODY),
+        key_slot: 300,
+        bytes: 65_536,
+        digest: 0x0102_0304_0506_0708,
+        log: Some((LogKind::Staging, vec![extent])),
+        queued: Some(12),
+        shards: vec![shard, Shard { crc: None, ..shard }],
+        restored: Some(vec![Extent { segment: 1, ..extent }]),
+        framing: vec![Extent { bytes: 64, ..extent }],
+        tier: None,
+    }
+}
+
+fn part_entry() -> PartEntry {
+    PartEntry {
+        bucket: "vault".to_owned(),
+        bucket_created: testing::NOW,
+        key: "a/b".to_owned(),
+        upload_id: UploadId::from_bytes([2; 16]),
+        initiated: testing::NOW,
+        class: StorageClass::DeepArchive,
+        meta: meta(),
+        algorithm: Some(ChecksumAlgorithm::Crc64Nvme),
+        full_object: true,
+        number: 7,
+        body_bytes: 65_536,
+        body_digest: 0x0102_0304_0506_0708,
+        md5: [9; 16],
+        modified: testing::NOW,
+        checksum: object_row().checksum,
+    }
+}
+
+fn upload_row() -> UploadRow {
+    UploadRow {
+        initiated: testing::NOW,
+        class: StorageClass::Glacier,
+        meta: meta(),
+        algorithm: Some(ChecksumAlgorithm::Sha256),
+        full_object: false,
+        home: Home::Glass,
+    }
+}
+
+#[test]
+fn rows_of_objects_are_these_bytes() {
+    are(
+        &full_object(),
+        &expect![[r#"
+            0510010101010101010101010101010101010520346233613632313862623365
+            3361373330336538613137316136306663663932c0c0d3edb83301010a746578
+            742f706c61696e00000000000001056d74696d650d313736373630393030302e
+            323501020826985b6e514a4c2400010302010110020202020202020202020202
+            02020202010300bac2d3edb83301bac2d3edb8330000000001
+        "#]],
+    );
+    are(
+        &full_body(),
+        &expect![[r#"
+            041005050505050505050505050505050505ac02808004888e98a8c0e0808101
+            0100010780808040908004010c02100303030303030303030303030303030380
+            808080802009ac0201ffffffffffffffffff0110030303030303030303030303
+            0303030380808080802009ac0200010101808080409080040107808080404000
+        "#]],
+    );
+    are(
+        &upload_row(),
+        &expect![[r#"
+            04bac2d3edb83301010a746578742f706c61696e00000000000001056d74696d
+            650d313736373630393030302e323501040001
+        "#]],
+    );
+    let (body, checksum) = (full_body(), object_row().checksum);
+    are(
+        &PartRow { body, md5: [9; 16], modified: testing::NOW, checksum },
+        &expect![[r#"
+            041005050505050505050505050505050505ac02808004888e98a8c0e0808101
+            0100010780808040908004010c02100303030303030303030303030303030380
+            808080802009ac0201ffffffffffffffffff0110030303030303030303030303
+            0303030380808080802009ac0200010101808080409080040107808080404000
+            09090909090909090909090909090909bac2d3edb83301020826985b6e514a4c
+            2400
+        "#]],
+    );
+    are(
+        &restore_row(),
+        &expect![[r#"
+            04057661756c740161000300bac2d3edb83301bac2d3edb833030103776879
+        "#]],
+    );
+    are(
+        &ExpiryRow { name: testing::name("a") },
+        &expect![[r#"
+            04057661756c74016100
+        "#]],
+    );
+    are(
+        &queue_row(),
+        &expect![[r#"
+            04100101010101010101010101010101010109057661756c7403612f6200bac2
+            d3edb8338080808014
+        "#]],
+    );
+    are(
+        &BucketRow { created: testing::NOW },
+        &expect![[r#"
+        03bac2d3edb833
+    "#]],
+    );
+}
+
+#[test]
+fn rows_of_doubts_are_these_bytes() {
+    are(
+        &unconfirmed_row(full_body()),
+        &expect![[r#"
+            0510040404040404040404040404040404040010050505050505050505050505
+            05050505ac02808004888e98a8c0e08081010100010780808040908004010c02
+            100303030303030303030303030303030380808080802009ac0201ffffffffff
+            ffffffff01100303030303030303030303030303030380808080802009ac0200
+            010101808080409080040107808080404000
+        "#]],
+    );
+    are(
+        &rows::SettledRow { staging: 300, online: 7 },
+        &expect![[r#"
+        03ac0207
+    "#]],
+    );
+}
+
+#[test]
+fn rows_of_totals_are_these_bytes() {
+    let totals = Totals {
+        objects_online: 1,
+        objects_staged: 2,
+        objects_on_glass: 3,
+        restored: 4,
+        restores_waiting: 5,
+        staged_bytes: 600,
+        sequence: 7,
+        run: 8,
+        objects_in_tiers: 9,
+        moving_bytes: 10,
+    };
+    are(
+        &totals,
+        &expect![[r#"
+            040102030405d8040708090a
+        "#]],
+    );
+}
+
+/// Rows that have changed since, as version 3 wrote them.
+#[test]
+fn rows_of_version_3_are_read() {
+    check_golden(&full_object(), &digits(OBJECT_ROW_3));
+    check_golden(&restore_row(), "03057661756c7401610300bac2d3edb83301bac2d3edb833030103776879");
+    check_golden(&ExpiryRow { name: testing::name("a") }, "03057661756c740161");
+    check_golden(
+        &queue_row(),
+        "03100101010101010101010101010101010109057661756c7403612f62bac2d3edb8338080808014",
+    );
+    check_golden(&unconfirmed_row(full_body()), &digits(UNCONFIRMED_ROW_3));
+}
+
+/// The entry from before versions and labels opens, and is written where a plan has room for it.
+#[test]
+fn sealed_entries_of_version_1_open_and_fit_their_plans() {
+    let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
+    let unlabeled = Entry { meta: meta(), labels: Labels::default(), ..entry() };
+    let sealed = bytes_of(OBJECT_ENTRY_1);
+    assert_eq!(Entry::open(&key, body, &sealed).unwrap(), unlabeled);
+    let planned = unlabeled.sealed_bytes().unwrap();
+    assert_ne!(sealed.len(), planned, "version 2 takes more");
+    let plain = |sealed: &[u8]| crate::bodies::cipher::open_entry(&key, body, sealed).unwrap();
+    let again = unlabeled.seal_as_planned(&key, body, sealed.len()).unwrap();
+    assert_eq!(plain(&again), plain(&sealed), "byte by byte what version 1 was");
+    let now = unlabeled.seal_as_planned(&key, body, planned).unwrap();
+    assert_eq!((now.len(), plain(&now)[0]), (planned, 2));
+    // Data that version 1 cannot express is not dropped to fit a plan.
+    let labeled = Entry { labels: testing::labels(), ..unlabeled.clone() };
+    let versioned = ObjectName { version: testing::version(Some([8; 16])), ..testing::name("a/b") };
+    for entry in [labeled, Entry { name: versioned, ..unlabeled }] {
+        let sealed = entry.seal_as_planned(&key, body, sealed.len()).unwrap();
+        assert_eq!(Entry::open(&key, body, &sealed).unwrap(), entry);
+    }
+}
+
+#[test]
+fn slots_of_the_key_table_of_one_day_open() {
+    let (master, key) = (SecretKey::from_bytes(KEY), SecretKey::from_bytes([9; 32]));
+    let body = ObjectId::from_bytes(BODY);
+    let new = encode(&master, body, &key, 300).unwrap();
+    let golden: Slot = bytes_of(SLOT).try_into().unwrap_or_else(|_| panic!("{}", hex_lines(&new)));
+    assert_eq!(content(&golden), Content::Valid { body, run: 300 });
+    let (found, opened) = decode(&master, &golden).unwrap();
+    assert_eq!((found, opened.expose()), (body, &[9; 32]));
+    // Everything except the nonce, the data encrypted with it and the checksum of both.
+    for same in [0..24, 84..92, 124..128] {
+        assert_eq!(new[same.clone()], golden[same.clone()], "{same:?}");
+    }
+}
+
+#[test]
+fn sealed_entries_of_one_day_open() {
+    let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
+    let plain = |sealed: &[u8]| crate::bodies::cipher::open_entry(&key, body, sealed).unwrap();
+    let (object, part) = (Entry { meta: meta(), ..entry() }, part_entry());
+    let new_object = object.seal(&key, body).unwrap();
+    expect![[r#"
+        02057661756c7403612f6200bac2d3edb8331001010101010101010101010101
+        010101000105888e98a8c0e08081010520346233613632313862623365336137
+        3330336538613137316136306663663932c0c0d3edb83301010a746578742f70
+        6c61696e00000000000001056d74696d650d313736373630393030302e323501
+        020826985b6e514a4c2400000110020202020202020202020202020202020107
+        70726f6a6563740673696c6963610101bac2d3edb83301
+    "#]]
+    .assert_eq(&hex_lines(&plain(&new_object)));
+    let new_part = part.record(&key, body, testing::NOW).unwrap().sealed;
+    expect![[r#"
+        81057661756c74bac2d3edb83303612f62100202020202020202020202020202
+        0202bac2d3edb83302010a746578742f706c61696e00000000000001056d7469
+        6d650d313736373630393030302e323501020107808004888e98a8c0e0808101
+        09090909090909090909090909090909bac2d3edb83301020826985b6e514a4c
+        2400
+    "#]]
+    .assert_eq(&hex_lines(&plain(&new_part)));
+    let opened = Entry::open(&key, body, &bytes_of(OBJECT_ENTRY));
+    assert_eq!(opened.ok(), Some(object), "now it is\n{}", hex_lines(&new_object));
+    let opened = PartEntry::open(&key, body, &bytes_of(PART_ENTRY));
+    assert_eq!(opened.ok(), Some(part), "now it is\n{}", hex_lines(&new_part));
+}
+
+/// Body 0505.., its key 0909.. under the master key 0707.., of run 300.
+const SLOT: &str = "
+    46474b45590100000505050505050505050505050505050591f7d45879680efc
+    f0b6e4ff3a6a0d17b42c2e93c18735eb99633c35bb935c3934e99184c653745e
+    eec74fc14f86c4c45e5320b5f3b37eb020d37a6b2c010000000000004b021f96
+    d4d85b5b80883b4df6a72c93efb5b28b5b5861062547435c6974c35300000000
+";
+
+/// The object's row in version 3.
+const OBJECT_ROW_3: &str = "
+    0310010101010101010101010101010101010520346233613632313862623365
+    3361373330336538613137316136306663663932c0c0d3edb83301010a746578
+    742f706c61696e00000000000001056d74696d650d313736373630393030302e
+    323501020826985b6e514a4c2400010302010110020202020202020202020202
+    02020202010300bac2d3edb83301bac2d3edb833
+";
+
+/// The unconfirmed body's row.
+const UNCONFIRMED_ROW_3: &str = "
+    0310040404040404040404040404040404041005050505050505050505050505
+    050505ac02808004888e98a8c0e08081010100010780808040908004010c0210
+    0303030303030303030303030303030380808080802009ac0201ffffffffffff
+    ffffff01100303030303030303030303030303030380808080802009ac020001
+    01018080804090800401078080804040
+";
+
+/// The object's entry in version 1, sealed under the key 0707...
+const OBJECT_ENTRY_1: &str = "
+    eaf0e922be51a22ec89cd3ffc2eff0d70146f96ba5da92a72a4af6389bc3d078
+    f024a5e73f3cd7a9d2ac12a0d9f10a30d6b1cfcf87c2d7408c5a341c2b609eff
+    d4fc73f5b0a6529207cd73f05468069010ff5210702c3eeacf20ad92480b0d63
+    a8cdec25f28d535e9c57bf259c5f0f5364ff738168f86747866059598c7b304b
+    ccb7c9ecba1682f123f6813b9e3e26a94de056a7ee525a7721b4274c53334760
+    7d939393a2504d2daa26408d6390f1f92250b32c96679f8842
+";
+
+/// The object's entry.
+const OBJECT_ENTRY: &str = "
+    81aa3115d59c453bc16636ff4053a5f50dded5237a62808a5cc1d6e4afac6e45
+    6a8aec43ed1df87ad1d88d941d4921a6cf4cb2064fa1b1f5711de6970a29d0d5
+    e4ab40ce194bbff6f065eb5653f6bf4131583db3b43bb3b4c7b98024a78477c4
+    333bdd9178a6538309813655f786d2bf5a732d91036c49977194df22f8cc6599
+    5fa22c2cdf058c2bd7ffc6e50f533e021dcc1704ce94d436d8a45d5283526c03
+    276f3b77d58d90805852add5334fceeb684a2cf51a1dd227dfbfd6d922d77899
+    22216eaa7324fbfe584221c6cd22110cd0343d
+";
+
+/// The part's.
+const PART_ENTRY: &str = "
+    1e9ba6d33791971d59b8c5ff35b665bb5665429daf8ae54f6e79268c957eb40d
+    7abe4fee78d6073e24ab25875fb7195d6d80e4f339187c8f17c266c5b6f46640
+    b44bcad5a13c6dab3cd4607565fb7526d9290c2ea28aa2cc1bb493a84825d084
+    7b0d57b40d9f9acba21493d7b49cbf17eb7658f08262017569372c82315670dd
+    5335048d56745f3f45c436d72e82381e345b9428e51614c766a6c74826a9
+";
