@@ -217,9 +217,9 @@ class PlatterSet:
 
 
 def digest(glass: Glass, solved: PlatterSet) -> bytes:
-    """BLAKE3 of the checksums of all sectors, those of lost sectors made again.
+    """BLAKE3 of the checksums of all sectors, those of lost sectors rebuilt.
 
-    Only information sectors are made again: what is lost of a track's redundancy, this does not
+    Only information sectors are rebuilt: what is lost of a track's redundancy, this does not
     compute, so a platter whose redundancy is damaged has no digest here.
     """
     total = blake3()

@@ -265,7 +265,7 @@ def is_possible(file: str, how: str) -> bool:
     return not (file.endswith((".seg", ".glass")) and how == "older copy")
 
 
-@pytest.mark.skipif(not WRITES, reason="measures the table anew")
+@pytest.mark.skipif(not WRITES, reason="measures the table again")
 def test_write_the_table(patients: object) -> None:
     """Measure each row that the table has, and write it."""
     text = DOCUMENT.read_text(encoding="utf-8")

@@ -211,7 +211,7 @@ def test_a_full_disk_at_start_is_no_reason_not_to_start(start: Start, disk: Disk
     disk.empty()
     status = server.status()
     wanted = status["reserve_bytes_wanted"]
-    wait_until("it is made again", lambda: server.status()["reserve_bytes"] == wanted)
+    wait_until("it is rebuilt", lambda: server.status()["reserve_bytes"] == wanted)
     s3.put_object(Bucket="full", Key="later", Body=b"body")
     server.restart()
     assert {key: read(s3, "full", key) for key in kept} == kept

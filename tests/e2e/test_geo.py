@@ -165,7 +165,7 @@ def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_pa
     assert seen["is_open"] and not seen["is_well"], seen
     assert "trouble" in seen["sites"][1]["table"] and "trouble" in seen["sites"][1]["blobs"], seen
     assert told(geo(sites, "heal"), PARTIAL)["missing"] > 0
-    assert not (tmp_path / "oslo").exists(), "nothing begins anew where a site was lost"
+    assert not (tmp_path / "oslo").exists(), "nothing starts again where a site was lost"
 
     place = f"dir://{tmp_path}/oslo-2"
     refused(geo(sites, "replace-site", "porto", "--table", place), NOT_FOUND, "turin")
@@ -227,7 +227,7 @@ def test_a_site_is_being_made_again_until_nothing_is_missing_there(
     replace = ("replace-site", "turin", "--table", place, "--blobs", place)
     replaced = told(geo(sites, *replace), PARTIAL)
     assert replaced["missing"] > 0 and replaced["lost"] == [], replaced
-    assert 'site "turin" is not made again' in replaced["problems"][-1], replaced
+    assert 'site "turin" is not rebuilt' in replaced["problems"][-1], replaced
     seen = told(geo(sites, "status"))
     assert (seen["is_well"], seen["sites"][2]["rebuilding"]) == (False, True), seen
     shutil.move(tmp_path / "away", tmp_path / "oslo")

@@ -76,7 +76,7 @@ def test_staged_object_is_refused_like_a_sealed_one(s3: Any, bucket: str) -> Non
 
 
 def test_restore_accepted_then_extended(s3: Any, archived: str) -> None:
-    """202 first, 200 afterwards; the later request sets the expiry anew, also to sooner."""
+    """202 first, 200 afterwards; the later request sets the expiry again, also to sooner."""
     before = datetime.now(UTC)
     assert restore(s3, archived, "cold", days=3) == 202
     wait_until("the object is restored", lambda: is_restored(s3, archived, "cold"))

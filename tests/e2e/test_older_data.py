@@ -94,7 +94,7 @@ def test_it_is_served(older: Served) -> None:
     assert {row["state"] for row in status["sets"]} == {"released"}
     restore_all(s3, held)
     check_bytes(s3, held)
-    # Deleting ends the copy, the doubt and the key, whoever wrote their rows.
+    # Deleting ends the copy, the doubt and the key, whichever version wrote their rows.
     for key in (held["restored"], *held["in_doubt"]):
         s3.delete_object(Bucket=BUCKET, Key=key)
     server.restart()

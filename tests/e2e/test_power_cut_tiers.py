@@ -79,7 +79,7 @@ CLASSES: Classes = {
     "rack disks": lambda path: "/data/rack/disks/" in path,
     "rack index": lambda path: "/data/rack/index" in path,
     "tome disks": lambda path: "/data/tomes/disks/" in path,
-    "awake stores": lambda path: "/data/tomes/tome-" in path,
+    "metadata stores": lambda path: "/data/tomes/tome-" in path,
     "tome index": lambda path: "/data/tomes/index" in path,
     "sites": lambda path: any(f"/disks/{site}/" in path for site in SITES),
 }

@@ -308,7 +308,7 @@ def test_damage_up_to_the_redundancy_loses_nothing_and_one_more_is_named(
 
 
 def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) -> None:
-    """Nobody makes another rack over the disks; `rack recover` makes the index anew."""
+    """Nobody makes another rack over the disks; `rack recover` rebuilds the index."""
     server = make(tmp_path)
     s3 = begin(server)
     put_all(server, s3)

@@ -62,7 +62,7 @@ def test_sets_come_back(written: PlatterSet) -> None:
         assert record["file"] == len(platter.bytes) and record["user"] == platter.user_bytes
         assert record["tracks"] == platter.track_count
         if platter.is_information:
-            # One sector that is solved for is made again, checksum and all.
+            # One sector that is solved for is rebuilt, checksum and all.
             place = platter.information_place(0)
             platter.bytes[place * platter.track_sectors * platter.sector_bytes + 100] ^= 1
             assert platter.payload(place, 0) is None

@@ -1,4 +1,4 @@
-"""What an operator does with a set of tomes: one is lost and made anew, another is taken out.
+"""What an operator does with a set of tomes: one is lost and rebuilt, another is taken out.
 
 The set has a single group of three, and two tomes beside it, whose disks are simulated and take no
 time.

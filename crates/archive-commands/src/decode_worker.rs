@@ -49,8 +49,8 @@ pub fn with_credentials(address: QueueAddress) -> QueueAddress {
     let address = address.with_credentials(secret(CREDENTIALS)).with_key(secret(KEY));
     if !address.is_authenticated() {
         tracing::warn!(
-            "whoever reaches the decode queue {address} can forge jobs and answers: set {KEY}, the \
-             same for archives and workers"
+            "anyone who reaches the decode queue {address} can forge jobs and answers: set {KEY}, \
+             the same for archives and workers"
         );
     }
     address

@@ -189,7 +189,7 @@ fn rack_rows(args: &DurabilityArgs) -> Result<Vec<Row>, fulgurite_codes::CodeErr
         let chance = rack::yearly_loss(code, args.disk_failures, days, rack::YEAR_DAYS)?;
         let inputs = format!(
             "k = {information}, r = {redundancy}, AFR = {:e}, found within {discovery_days} d, \
-             made anew within {rebuild_days:.2} d: T = {days:.2} d; {:.1} nines",
+             rebuilt within {rebuild_days:.2} d: T = {days:.2} d; {:.1} nines",
             args.disk_failures,
             rack::nines(chance)
         );

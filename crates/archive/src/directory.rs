@@ -125,7 +125,7 @@ pub(crate) fn read_identity(data: &Path) -> Result<Option<Identity>> {
         Err(error) => return Err(ArchiveError::io("read", &path)(error)),
     };
     let identity: Identity = serde_json::from_slice(&bytes).map_err(|e| {
-        unusable(data, format!("archive.json is damaged: {e}; move it away to have it made again"))
+        unusable(data, format!("archive.json is damaged: {e}; move it away to have it recreated"))
     })?;
     if identity.format != FORMAT {
         let reason = format!("its format {} is not {FORMAT}", identity.format);

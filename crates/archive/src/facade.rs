@@ -497,7 +497,7 @@ impl Archive {
         Box::pin(async move { self.workers.wait_until_moved().await })
     }
 
-    /// Returns the progress of the sealing in progress, whoever ordered it.
+    /// Returns the progress of the sealing in progress, by whichever job.
     #[must_use]
     pub fn seal_progress(&self) -> Arc<Progress> {
         Arc::clone(self.state.platters.sealing())
@@ -531,7 +531,7 @@ impl Archive {
         progress: &'a Arc<Progress>,
     ) -> BoxFuture<'a, Result<MoveReport>> {
         Box::pin(async move {
-            let what = "none of its objects is given another class; put it anew";
+            let what = "none of its objects is given another class; upload it again";
             self.shared.refuse(bucket, what)?;
             self.workers.reclassify(bucket.clone(), chosen, class, progress).await
         })

@@ -96,7 +96,7 @@ fn identity(config: &ArchiveConfig) -> Result<Identity> {
     let of_keys = KeyTable::archive_of(&key_files::key_tables(config));
     let archive = match of_keys {
         Some(archive) => {
-            tracing::warn!(%archive, "archive.json was missing, and is made again");
+            tracing::warn!(%archive, "archive.json was missing, and is recreated");
             archive
         }
         None => ArchiveId::from_random(random_bytes()?),

@@ -370,7 +370,7 @@ impl GeoStore {
                 // A previous call may have been killed during the last wait.
                 progress("waiting until every program knows that it is done", 0);
                 wait_for_lease(&live.map).await;
-                return self.heal(&|count| progress("making again what it held", count)).await;
+                return self.heal(&|count| progress("rebuilding what it held", count)).await;
             }
             if *current != target {
                 *current = target.clone();
@@ -383,9 +383,9 @@ impl GeoStore {
             let (mut report, missing) = self.rebuild_site(index, progress).await?;
             if missing > 0 {
                 report.problems.push(format!(
-                "site {name:?} is not made again: {missing} of its fragments are missing; replace \
+                    "site {name:?} is not rebuilt: {missing} of its fragments are missing; replace \
                  it once more with the same place when other sites and its blobs answer"
-            ));
+                ));
             }
             if report.problems.is_empty() && report.lost.is_empty() {
                 // Its start counts continue from those of the old place.
@@ -455,8 +455,7 @@ impl GeoStore {
             }
             (key, healed)
         };
-        let done =
-            |report: &MaintenanceReport| progress("making again what it held", report.objects);
+        let done = |report: &MaintenanceReport| progress("rebuilding what it held", report.objects);
         let mut report = inner.heal_each(live_ref, all, one, &done).await?;
         if votes {
             report.restored = report.objects;

@@ -306,7 +306,7 @@ impl SiteMap {
         let rebuilding =
             self.voters().iter().filter(|site| self.rebuilding().contains(site)).count();
         if rebuilding > sizes.sites() - sizes.classic() {
-            return refuse(format!("{rebuilding} sites that vote are being made again at once"));
+            return refuse(format!("{rebuilding} sites that vote are being rebuilt at once"));
         }
         if self.round >= self.patience || self.patience >= self.lease {
             return refuse("round is shorter than patience, and patience than lease".into());

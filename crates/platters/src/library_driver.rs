@@ -510,7 +510,7 @@ impl Driver {
         self.log.failed();
         self.incarnation += 1;
         for (_, pending) in std::mem::take(&mut self.pending) {
-            let reason = "its controller panicked and began anew".to_owned();
+            let reason = "its controller panicked and started again".to_owned();
             let _ = pending.done.send(Err(Refusal::Other(reason)));
         }
         std::mem::take(&mut self.halts).values().for_each(|halt| halt.request());

@@ -11,7 +11,7 @@
 //! another platter.
 //!
 //! A set that cannot go on waits for a retry (module `failures`); one that failed by its own fault
-//! too often is given up and its bodies are planned again (module `anew`). Other sets go on
+//! too often is given up and its bodies are planned again (module `give_up`). Other sets go on
 //! meanwhile.
 
 mod failures;

@@ -201,7 +201,7 @@ fn what_fails_rests_for_longer_each_time_and_is_never_given_up_for_good() {
         assert_eq!(
             fetched(&driver.wait_backoff()).concat(),
             [id(1, 0), id(1, 1)],
-            "all of it anew"
+            "all of it again"
         );
         driver.step(Event::Came { piece: id(1, 1) });
         for _ in 1..PIECE_TRIES_MAX {

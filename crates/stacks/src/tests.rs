@@ -102,7 +102,7 @@ proptest! {
         });
         prop_assert_eq!(rebuild(&mut reader, wanted.collect()).unwrap(), vec![]);
         for (&index, file) in lost.iter().zip(&files) {
-            prop_assert!(Some(file.synced()) == whole[index], "stack {} made anew", index);
+            prop_assert!(Some(file.synced()) == whole[index], "stack {} rebuilt", index);
         }
     }
 

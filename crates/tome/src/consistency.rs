@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! reports    k roots, each with its in-flight deltas       O(k)
-//! excuses    in-flight deltas, as reported by both sides
+//! deltas     in flight, as reported by both sides
 //! descent    nodes of one level of all members, of what is inconsistent only     O(k log n)
 //! findings   offsets, each with the wrong member, where two parities or more can locate it
 //! ```

@@ -168,4 +168,7 @@ const _: () = assert!(
     IDLE_MAX.as_nanos() + SPIN_DOWN_MARGIN.as_nanos() < LEASE.as_nanos(),
     "who is idle stops first"
 );
-const _: () = assert!(AFFINITY_RUN_BLOCKS_MAX >= PUT_BLOCKS_MAX as u64, "any object may have kin");
+const _: () = assert!(
+    AFFINITY_RUN_BLOCKS_MAX >= PUT_BLOCKS_MAX as u64,
+    "any object may have an affinity group"
+);

@@ -1,9 +1,9 @@
 //! Assembles an object read from a disk and verifies it on the way.
 //!
 //! ```text
-//! Wanted      signatures of its blocks in order, its length and digest
-//! Gathering   block 0 | block 1 | ...     each: appended, verified, added to the digest
-//! Whole       complete and verified; nothing else makes one
+//! ExpectedObject    signatures of its blocks in order, its length and digest
+//! ObjectAssembler   block 0 | block 1 | ...    each: appended, verified, added to the digest
+//! VerifiedObject    complete and verified; nothing else makes one
 //! ```
 //!
 //! Each block is verified while it is in the processor's cache, so its bytes are moved once. A

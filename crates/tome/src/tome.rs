@@ -247,7 +247,7 @@ impl Tome {
     /// Applies rows and has them persisted.
     fn commit(&mut self, rows: Vec<Row>, out: &mut Outbox<Command>) {
         for row in &rows {
-            self.metadata.apply(row).expect("a tome makes rows that fit its own awake store");
+            self.metadata.apply(row).expect("a tome makes rows that fit its own metadata store");
         }
         out.push(Command::Commit(rows));
     }

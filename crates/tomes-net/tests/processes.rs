@@ -54,7 +54,7 @@ fn main() {
 }
 
 /// Serves a tome until the other end of its input is closed.
-#[expect(clippy::disallowed_methods, reason = "it is told which tome it is by whoever started it")]
+#[expect(clippy::disallowed_methods, reason = "its parent passes its tome")]
 async fn tome(file: PathBuf) {
     let tome = TomeId::new(std::env::var(TOME).unwrap().parse().unwrap());
     let now = std::env::var(NOW).unwrap().parse().unwrap();

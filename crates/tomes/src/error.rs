@@ -18,9 +18,9 @@ pub enum TomesError {
     Unmade { folder: PathBuf },
     #[error("the disk of tome {tome} is not used: it is {what}")]
     WrongDisk { tome: TomeId, what: String },
-    #[error("the awake store \"{path}\" is not used: it is {what}")]
+    #[error("the metadata store \"{path}\" is not used: it is {what}")]
     WrongStore { path: PathBuf, what: String },
-    #[error("the awake store of tome {tome} is damaged: {what}")]
+    #[error("the metadata store of tome {tome} is damaged: {what}")]
     TomeMetadata { tome: TomeId, what: String },
     #[error("a file of tome {tome} is damaged: {what}")]
     Damaged { tome: TomeId, what: String },

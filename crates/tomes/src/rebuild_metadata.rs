@@ -169,7 +169,7 @@ fn seats<'a>(tome: TomeId, others: &GroupContext<'a>) -> Result<Vec<MemberSlot<'
 
 fn missing(tome: TomeId, group: GroupId, other: TomeId) -> TomesError {
     let why = format!(
-        "its disk was read whole, and its awake store is made again when tome {other}, which is in \
+        "its disk was read whole, and its metadata store is rebuilt when tome {other}, which is in \
          group {group} as well, is here"
     );
     TomesError::Away { tome, why }

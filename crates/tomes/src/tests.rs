@@ -438,14 +438,14 @@ fn an_awake_store_of_another_is_named_and_one_in_use_is_not_opened() {
         assert_eq!(error.kind(), ErrorKind::Conflict);
         error.to_string().replace(&path.display().to_string(), "PATH")
     };
-    expect![[r#"the awake store "PATH" is not used: it is none of a tome: nothing is there"#]]
+    expect![[r#"the metadata store "PATH" is not used: it is none of a tome: nothing is there"#]]
         .assert_eq(&refused(&own(0), false));
     let store = MetadataStore::init(&path, &own(0)).unwrap();
     expect![[r#""PATH/lock" is in use by another process"#]].assert_eq(&refused(&own(0), true));
     store.commit(&life(), &FailPoints::default()).unwrap();
     drop(store);
     expect![[
-        r#"the awake store "PATH" is not used: it is one of tome 0, and tome 1 belongs here"#
+        r#"the metadata store "PATH" is not used: it is one of tome 0, and tome 1 belongs here"#
     ]]
     .assert_eq(&refused(&own(1), true));
     let other = TomeIdentity::new(set(8), TomeId::new(0), layout(3));
@@ -470,7 +470,7 @@ fn rows_that_do_not_fit_are_told_and_end_no_process() {
         store.commit(&[row], &FailPoints::default()).unwrap();
         let error = store.load(&own(0)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-        error.to_string().replace("the awake store of tome 0 is damaged: ", "")
+        error.to_string().replace("the metadata store of tome 0 is damaged: ", "")
     };
     let block = |offset, spot| Row::Block {
         region: REGION,

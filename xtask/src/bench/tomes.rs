@@ -286,7 +286,7 @@ fn memory(ours: &Path, blocks: u32) -> Result<Vec<Measurement>> {
         Ok(plain(row, vec![number(&line, name)?], "B", "<= 24", input.clone()))
     };
     Ok(vec![
-        row("awake store, bytes of a block", "awake")?,
+        row("metadata store, bytes of a block", "awake")?,
         row("core of a tome, bytes of a block", "core")?,
     ])
 }

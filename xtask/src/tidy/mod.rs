@@ -1,14 +1,15 @@
 //! `cargo xtask tidy`: the house rules that neither rustc, rustfmt nor clippy checks.
 //!
-//! Each rule is one function over one file or manifest, in `rules` and `arrows`, or over the files
-//! of a crate, in `circles`, and has a test with a sample that it must refuse. This file only walks
-//! the tree and prints.
+//! Each rule is one function over one file or manifest, in `rules`, `words` and `dependencies`, or
+//! over the files of a crate, in `cycles`, and has a test with a sample that it must refuse. This
+//! file only walks the tree and prints.
 
 mod cycles;
 mod dependencies;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::fmt;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //!
 //! A rule looks at text, not at syntax: it must be short enough to be verified at a glance.
 
-use super::{Finding, Source};
+use super::{Finding, Source, words};
 
 /// Longest source file, unless it contains only tests.
 const FILE_LINES_MAX: usize = 800;
@@ -13,8 +13,16 @@ const LINE_CHARS_MAX: usize = 100;
 pub(super) const DESIGN_INDEX: &str = "docs/design/README.md";
 
 /// Rules for one file at a time.
-pub(super) const ALL: [fn(&Source) -> Vec<Finding>; 6] =
-    [file_length, line_length, ascii, module_docs, unfinished_work, debugging_macros];
+pub(super) const ALL: [fn(&Source) -> Vec<Finding>; 8] = [
+    file_length,
+    line_length,
+    ascii,
+    module_docs,
+    unfinished_work,
+    debugging_macros,
+    words::retired,
+    words::glossary,
+];
 
 /// Files stay readable in one sitting.
 pub(super) fn file_length(source: &Source) -> Vec<Finding> {
@@ -129,7 +137,7 @@ fn each_line(source: &Source, rule: impl Fn(&str) -> Option<String>) -> Vec<Find
 }
 
 /// Returns whether `word` occurs in `line` as a whole word.
-fn has_word(line: &str, word: &str) -> bool {
+pub(super) fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
         let (before, after) = (&line[..at], &line[at + word.len()..]);

@@ -1,7 +1,7 @@
 //! Every rule against a sample that it must refuse and one that it must accept.
 
 use super::cycles::Exception;
-use super::{Finding, Source, cycles, dependencies, rules};
+use super::{Finding, Source, cycles, dependencies, rules, words};
 
 fn source(path: &str, text: &str) -> Source {
     Source { path: path.to_owned(), text: text.to_owned() }
@@ -224,4 +224,22 @@ fn notes_outside_the_index_are_refused() {
     let index = source(rules::DESIGN_INDEX, "| 0007-a-note.md | A note. |\n");
     assert_eq!(rules::notes_are_indexed(std::slice::from_ref(&note)).len(), 1);
     assert_eq!(rules::notes_are_indexed(&[note, index]), []);
+}
+
+#[test]
+fn words_that_were_replaced_are_refused() {
+    let text = "//! A Stagehand.\nstruct Stagehands;\nfn is_sinking() {}\n";
+    check(words::retired, "crates/a/src/lib.rs", text, &[1, 3]);
+    check(words::retired, "xtask/src/tidy/words.rs", text, &[]);
+}
+
+#[test]
+fn a_glossary_has_few_words_in_order_and_each_once() {
+    let table = "| word | meaning |\n| --- | --- |\n";
+    let some = format!("{table}| blob | a |\n| disk | b |\n| body | c |\n| disk | d |\n");
+    check(words::glossary, words::GLOSSARY, &some, &[5, 6]);
+    check(words::glossary, "docs/guide.md", &some, &[]);
+    let rows = (0..=90).map(|row| format!("| word {row:02} | a |\n"));
+    let many = table.to_owned() + &rows.collect::<String>();
+    check(words::glossary, words::GLOSSARY, &many, &[0]);
 }

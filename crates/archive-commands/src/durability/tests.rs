@@ -49,7 +49,7 @@ fn a_rack_has_the_nines_of_its_method_and_says_how_late_a_failure_is_found() {
     assert!(at_once.inputs.ends_with("T = 1.00 d; 11.7 nines"), "{at_once:?}");
     let late = find(&rows, "blob of a rack in a year, found by verifying");
     assert_eq!(late.chance, "5.4e-8");
-    assert!(late.inputs.contains("found within 30 d, made anew within 1.00 d"), "{late:?}");
+    assert!(late.inputs.contains("found within 30 d, rebuilt within 1.00 d"), "{late:?}");
 }
 
 #[test]

@@ -59,14 +59,14 @@ fn line(site: &SiteStatus, part: &str, store: &StoreStatus) -> String {
         (None, Some(milliseconds)) => format!("answers in {milliseconds:.1} ms"),
         (None, None) => String::new(),
     };
-    let rebuilding = if site.rebuilding { "; is being made again" } else { "" };
+    let rebuilding = if site.rebuilding { "; is being rebuilt" } else { "" };
     format!("{:<12} {part}  {}  {says}{rebuilding}", site.name, store.place)
 }
 
 /// Formats the result of healing.
 pub(super) fn healed(report: &MaintenanceReport) -> String {
     let mut line = format!(
-        "{} looked at, {} whole; {} made again",
+        "{} looked at, {} whole; {} rebuilt",
         pluralize(report.objects, "object"),
         report.whole,
         pluralize(report.rebuilt, "fragment")

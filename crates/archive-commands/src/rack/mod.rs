@@ -160,7 +160,7 @@ async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
         let (rack, data) = (args.configured()?, args.data()?);
         if !open::is_begun(&rack, &data)? {
             let id = open::adopt(&rack, &data).await?;
-            note(format_args!("the index of rack {id} was lost; it is made anew"));
+            note(format_args!("the index of rack {id} was lost; it is rebuilt"));
         }
     }
     access::run_with(args, async |rack: &RackAccess| {
@@ -189,7 +189,7 @@ async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
 fn show_report(report: &Report, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
-        "{} with {} looked at: {} lost, {} made anew",
+        "{} with {} looked at: {} lost, {} rebuilt",
         pluralize(report.blobs, "blob"),
         bytes(report.bytes),
         pluralize(report.lost, "stack"),
@@ -206,7 +206,7 @@ fn report_verified(report: &Report, out: &Output) -> anyhow::Result<()> {
     show_report(report, out)?;
     match report.problems.len() as u64 {
         0 if report.lost == 0 => out.text("verdict: sound"),
-        0 => out.text("verdict: sound again: what was lost is made anew"),
+        0 => out.text("verdict: sound again: what was lost is rebuilt"),
         count => {
             let count = pluralize(count, "problem");
             let message = format!("{count}: blobs are below their redundancy, or cannot be read");
@@ -225,5 +225,5 @@ fn report_rebuilt(report: &Report, next: &str, out: &Output) -> anyhow::Result<(
         return Ok(());
     }
     let count = pluralize(report.problems.len() as u64, "problem");
-    Err(ExitError::new(Exit::Partial, format!("{count}: not all stacks could be made anew")).into())
+    Err(ExitError::new(Exit::Partial, format!("{count}: not all stacks could be rebuilt")).into())
 }

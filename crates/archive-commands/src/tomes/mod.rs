@@ -240,13 +240,13 @@ fn show_surveyed(surveyed: &InventoryResult, out: &Output) -> anyhow::Result<()>
     let InventoryResult { tome, is_regained, pieces, bad, problems } = surveyed;
     if *is_regained {
         out.text(format_args!(
-            "tome {tome}: its awake store is made again, with {}; {} to be made anew",
+            "tome {tome}: its metadata store is rebuilt, with {}; {} to be rebuilt",
             pluralize(*pieces, "piece"),
             pluralize(*bad, "block")
         ))?;
     } else if problems.is_empty() {
         out.text(format_args!(
-            "tome {tome}: its disk is read whole; its awake store is made again at the next start"
+            "tome {tome}: its disk is read whole; its metadata store is rebuilt at the next start"
         ))?;
     }
     report_problems(problems, 0, Exit::Partial, "each was named", out)
@@ -287,7 +287,7 @@ fn report_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
     out.json(scrubbed)?;
     let Scrubbed { tomes, healed, problems } = scrubbed;
     out.text(format_args!(
-        "{} read whole, {} made anew",
+        "{} read whole, {} rebuilt",
         pluralize(*tomes, "tome"),
         pluralize(*healed, "block")
     ))?;

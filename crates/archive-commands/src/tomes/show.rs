@@ -80,7 +80,7 @@ pub(super) fn advice(set: &Snapshot) -> Option<String> {
     if let Some(lost) = set.tomes.iter().find(is_lost) {
         let tome = lost.tome;
         return Some(format!(
-            "what is missing of tome {tome} may be put back and the set started anew; else \
+            "what is missing of tome {tome} may be put back and the set restarted; else \
              `fulgurite tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild \
              {tome}`"
         ));

@@ -70,7 +70,7 @@ impl RecoveryContext {
                         reason: lost.to_owned(),
                     })
                 })?;
-                tracing::warn!(%archive, "archive.json is missing or damaged, and is made again");
+                tracing::warn!(%archive, "archive.json is missing or damaged, and is recreated");
                 write_identity(&config.data, archive)?;
                 archive
             }

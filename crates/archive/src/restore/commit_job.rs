@@ -117,7 +117,7 @@ fn commit_all(
 fn log_error(error: &ArchiveError) {
     if !matches!(error, ArchiveError::Stopping) {
         let error = error_chain(error);
-        tracing::error!(error, "a restored copy cannot be kept; it is made again");
+        tracing::error!(error, "a restored copy cannot be kept; it is fetched again");
     }
 }
 /// Makes the copies of one object readable; `false` when the object is gone, or already has its

@@ -185,7 +185,7 @@ impl Job for Restorer {
     }
 
     fn failing(&self) -> &'static str {
-        "restoring begins anew"
+        "restoring starts again"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {

@@ -45,7 +45,7 @@ async fn a_restore_of_damaged_bytes_ends_and_is_seen() {
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.restores_waiting, status.restores_failed), (0, 1));
     let failed = &status.failed_restores[0];
-    assert_eq!(watch.next().await.as_ref(), Some(failed), "whoever watches is told the same");
+    assert_eq!(watch.next().await.as_ref(), Some(failed), "a subscriber gets the same");
     assert!(failed.is_given_up && failed.key == "one" && failed.failures >= 4, "{failed:?}");
     assert!(failed.error.contains("in tier \"cold\", is not what was ingested"), "{failed:?}");
     let degraded = client.archive.degraded();

@@ -173,7 +173,7 @@ fn a_long_file_is_begun_anew_with_its_totals() {
             assert_eq!(ended.ledger().of(place(2)).unwrap().lifetime_count(), number + 1);
         }
     }
-    assert!(begun >= 2, "begun anew {begun} times");
+    assert!(begun >= 2, "started again {begun} times");
     let known = file.ledger().of(place(1)).unwrap().clone();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();

@@ -80,9 +80,9 @@ pub(crate) enum CallFault {
     Signature,
     #[error("the call's time is more than 5 minutes from the server's: set the clocks")]
     Time,
-    #[error("the call is older than the server's start: sign it anew")]
+    #[error("the call is older than the server's start: sign it again")]
     BeforeStart,
-    #[error("the call was made before: sign it anew, with another nonce")]
+    #[error("the call was made before: sign it again, with another nonce")]
     Replayed,
     #[error("too many calls within the last minutes")]
     TooMany,

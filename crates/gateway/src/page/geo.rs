@@ -18,7 +18,7 @@ pub(super) fn geo_failure(geo: &Snapshot) -> Option<String> {
     }
     let of = geo.sites.len();
     Some(format!(
-        "of {of} sites {down} did not answer lately, {rebuilding} are being made again; {} reads \
+        "of {of} sites {down} did not answer lately, {rebuilding} are being rebuilt; {} reads \
          found a lost version",
         geo.reads_lost
     ))
@@ -95,7 +95,7 @@ fn metrics(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 
             "How long the oldest of those versions waits; 0 without any.",
             geo.oldest_undecided_seconds,
         ),
-        ("fragments_rebuilt_total", "counter", "Fragments made again.", geo.fragments_rebuilt),
+        ("fragments_rebuilt_total", "counter", "Fragments rebuilt.", geo.fragments_rebuilt),
         ("versions_collected_total", "counter", "Versions removed.", geo.versions_collected),
         (
             "fragments_swept_total",
@@ -121,7 +121,7 @@ const METRICS: [Metric; 9] = [
     ("up", "gauge", "1 when the stores of a site could be opened and answered lately.", |site| {
         f64::from(u8::from(site.up))
     }),
-    ("rebuilding", "gauge", "1 while what a site held is being made again.", |site| {
+    ("rebuilding", "gauge", "1 while what a site held is being rebuilt.", |site| {
         f64::from(u8::from(site.rebuilding))
     }),
     ("row_seconds", "gauge", "Usual time of an answer about a row.", |site| site.row_ms / 1000.0),

@@ -149,7 +149,7 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     writeln!(page, "{name}{{layer=\"group\"}} {}", status.repaired_by_group)?;
     writeln!(page, "{name}{{layer=\"set\"}} {}", status.repaired_by_set)?;
     let counters = [
-        ("fulgurite_sets_given_up_total", "Sets planned anew.", status.sets_given_up),
+        ("fulgurite_sets_given_up_total", "Sets planned again.", status.sets_given_up),
         ("fulgurite_copies_dropped_total", "Restored copies found damaged.", status.copies_dropped),
         ("fulgurite_panics_total", "Panics of background threads, caught.", status.panics),
     ];

@@ -116,10 +116,10 @@ const METRICS: [Metric; 14] = [
     gauge("unprotected_seconds", "Age of the oldest of these; a day of it is an alarm.", |tome| {
         Some(tome.unprotected_seconds)
     }),
-    gauge("bad_blocks", "Blocks that are bad and were not made anew yet.", |tome| {
+    gauge("bad_blocks", "Blocks that are bad and were not rebuilt yet.", |tome| {
         Some(tome.bad as f64)
     }),
-    counter("healed_total", "Bad blocks made anew, since the start.", |tome| {
+    counter("healed_total", "Bad blocks rebuilt, since the start.", |tome| {
         Some(tome.healed as f64)
     }),
     counter("scrubs_total", "Times that a whole disk was read by the scrub.", |tome| {

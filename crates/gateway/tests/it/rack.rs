@@ -113,7 +113,7 @@ async fn blobs_beyond_their_redundancy_are_told_of() {
     let found = report(&server, "/-/admin/rack-verify").await;
     assert_ne!(found["problems"], serde_json::json!([]), "{found}");
     let ready = server.request("GET", "/readyz").send_plain().await.text();
-    let told = "rack: blobs have lost stacks that could not be made anew\n";
+    let told = "rack: blobs have lost stacks that could not be rebuilt\n";
     assert!(ready.starts_with("degraded\n") && ready.contains(told), "{ready}");
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
     let unsound = shown["groups"].as_array().unwrap().iter();

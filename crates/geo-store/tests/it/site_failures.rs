@@ -258,8 +258,8 @@ async fn is_replaced_at_the_second_time(shelf: &Shelf, store: &GeoStore, wrong: 
     let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert!(report.missing > 0 && report.lost.is_empty(), "{report:?}");
     let [problem] = &*report.problems else { panic!("{report:?}") };
-    assert!(problem.starts_with("site \"site-2\" is not made again: "), "{problem}");
-    assert!(store.map().sites[2].rebuilding, "the map says that it is not made again");
+    assert!(problem.starts_with("site \"site-2\" is not rebuilt: "), "{problem}");
+    assert!(store.map().sites[2].rebuilding, "the map says that it is not rebuilt");
     shelf.mend(wrong);
     let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert_eq!((report.missing, report.problems.clone()), (0, vec![]), "{report:?}");
@@ -331,7 +331,7 @@ async fn a_replacement_that_was_cut_short_in_its_last_wait_goes_on() {
     let store = shelf.init().await;
     many(&store).await;
     cut_short_after(&store, 1.5).await;
-    assert!(!store.map().sites[2].rebuilding, "it was made again");
+    assert!(!store.map().sites[2].rebuilding, "it was rebuilt");
     let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
     assert_eq!((report.whole, report.problems.clone()), (report.objects, vec![]), "{report:?}");
     for other in ["site-0", "site-1"] {

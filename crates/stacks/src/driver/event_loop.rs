@@ -527,8 +527,8 @@ impl Loop {
         let group = self.assignment.slot(place).group;
         tracing::warn!(
             %place, %group,
-            "{} is an older copy of itself: its group is verified now, and what it lacks is made \
-             anew",
+            "{} is an older copy of itself: its group is verified now, and what it lacks is \
+             rebuilt",
             disk_name(place)
         );
         if let Err(error) = self.worker.ctx.index.request_scrub(group, true) {

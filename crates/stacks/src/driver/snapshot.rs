@@ -54,7 +54,7 @@ impl Snapshot {
             (self.failed_disks().next().is_some(), FAILED_DISKS),
             (self.disks().any(fails), "disks say that they will fail"),
             (self.index_is_older, "its index is an older copy: run `fulgurite rack recover`"),
-            (self.unsound() > 0, "blobs have lost stacks that could not be made anew"),
+            (self.unsound() > 0, "blobs have lost stacks that could not be rebuilt"),
         ];
         kinds.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| kind).collect()
     }

@@ -288,8 +288,8 @@ fn open_ledger(directory: &Path) -> Result<LedgerFile> {
     let (ledger, reloaded) = LedgerFile::open_or_quarantine(&directory.join("ledger"))?;
     if let Some((aside, problem)) = &reloaded.set_aside {
         tracing::error!(
-            "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and one is begun \
-             anew with what could be read of it"
+            "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and a new one \
+             starts with what could be read of it"
         );
     }
     if reloaded.torn_bytes > 0 {

@@ -1,4 +1,4 @@
-//! Progress of a verification or a rebuild, for whoever waits for it.
+//! Progress of a verification or a rebuild, for those that wait for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

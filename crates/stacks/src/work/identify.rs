@@ -39,7 +39,7 @@ pub fn identify(ctx: &DiskContext, place: PlaceId) -> Result<Identification, Fau
             check_identity(&lease, &expected)?;
             match repair_identity(&lease, &expected) {
                 Ok(false) => {}
-                Ok(true) => tracing::warn!(%place, "{DISK_FILE} is made anew from its copy"),
+                Ok(true) => tracing::warn!(%place, "{DISK_FILE} is rebuilt from its copy"),
                 // The disk is the right one; the next arrival tries again.
                 Err(fault) => tracing::warn!(%place, "{DISK_FILE} has no second copy: {fault}"),
             }

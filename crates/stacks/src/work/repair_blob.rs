@@ -69,7 +69,7 @@ pub fn repair_blob(ctx: &DiskContext, group: &Group, blob: BlobId) -> Result<Opt
                 rebuilt.push((index, place));
             }
             Err(fault) => {
-                tracing::warn!(%blob, %place, "a stack is not made anew: {fault}");
+                tracing::warn!(%blob, %place, "a stack is not rebuilt: {fault}");
             }
         }
     }

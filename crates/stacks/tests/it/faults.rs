@@ -40,7 +40,7 @@ async fn a_blob_survives_the_loss_of_as_many_stacks_as_its_redundancy_and_is_who
     assert!(read(&rack).await == bytes);
     let report = rack.verify().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
-    assert_eq!(shelf.stacks().len(), width(), "made anew by the read, or by the verification");
+    assert_eq!(shelf.stacks().len(), width(), "rebuilt by the read, or by the verification");
     let report = rack.verify().await.unwrap();
     assert_eq!((report.blobs, report.lost), (1, 0));
 }

@@ -132,7 +132,7 @@ async fn too_much_that_is_open_is_no_fault_of_the_disks() {
     assert!(is_there(&rack, 1).await);
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0));
-    assert_eq!(shelf.stacks(), before, "nothing was made anew elsewhere");
+    assert_eq!(shelf.stacks(), before, "nothing was rebuilt elsewhere");
     put(&rack, 2).await;
 }
 
@@ -425,7 +425,7 @@ async fn second_and_third_failures_while_a_disk_is_rebuilt_cost_nothing_that_oth
     shelf.injected.fail(places[2], Failing::Read);
     shelf.injected.fail(places[5], Failing::Write { after: 200_000 });
     let report = rack.rebuild(places[0]).await.unwrap();
-    assert!(!report.problems.is_empty(), "what could not be made anew is told");
+    assert!(!report.problems.is_empty(), "what could not be rebuilt is told");
     for number in 1..5 {
         assert!(is_there(&rack, number).await);
     }

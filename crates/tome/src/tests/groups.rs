@@ -94,7 +94,7 @@ fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
     assert_eq!((some.moves.len(), some.unplaced.len()), (3, 1), "as many as there is room for");
     groups.add_tome(TomeId::new(6), 6).unwrap();
     let rest = groups.retire(gone, &some.moves).unwrap();
-    assert_eq!((rest.moves.len(), rest.later), (1, 0), "what is planned is not planned anew");
+    assert_eq!((rest.moves.len(), rest.later), (1, 0), "what is planned is not planned again");
     let other = groups.retire(TomeId::new(1), &some.moves).unwrap();
     assert_eq!((other.moves.len(), other.later), (1, 3), "one seat of a group at a time");
     let moves = [some.moves, rest.moves].concat();

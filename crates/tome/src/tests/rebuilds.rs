@@ -254,7 +254,7 @@ fn changes_that_a_lost_parity_lacks_keep_no_data_from_being_made_anew() {
     (0..8).for_each(|_| world.pass(HOUR));
     assert_eq!(world.counts.rebuilt, 1, "{:?}", world.counts);
     assert_eq!(root(&world, moved.to), root(&world, moved.from));
-    assert!(pending(&world) > 0, "they wait for whoever has that seat next");
+    assert!(pending(&world) > 0, "they wait for the next member in that slot");
     promises_hold(&world);
 }
 
@@ -334,7 +334,7 @@ fn what_one_parity_had_of_a_lost_tome_the_others_have_before_it_is_made_anew() {
     let moved = begin(&mut world, &group, 0);
     world.nodes[away].cut_until = world.now;
     (0..4).for_each(|_| world.pass(HOUR));
-    assert!(has_moved(&world, &group, &moved), "it is made anew");
+    assert!(has_moved(&world, &group, &moved), "it is rebuilt");
     assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
     world.adopt(&moved);
     world.read_all();

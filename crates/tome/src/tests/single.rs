@@ -541,7 +541,7 @@ fn a_change_whose_old_block_went_bad_is_asked_for_and_told_when_nobody_has_it() 
         said = desk.tell(Event::Received { from: to, message });
     }
     let whole = [1, 2, 3, 4].map(|tome| (tome, true));
-    assert_eq!(order, [&[(3, false), (4, false)], &whole[..]].concat(), "awake stores first");
+    assert_eq!(order, [&[(3, false), (4, false)], &whole[..]].concat(), "metadata stores first");
     let lost = Alarm::ChangeLost { region: REGION, version: Version::new(version) };
     assert_eq!(alarms(&said), [lost]);
     // Later a parity that has it is back: no other disk spins, and the alarm is not repeated.

@@ -102,7 +102,7 @@ impl Tome {
     /// Checks that this many blocks can be written.
     pub(super) fn check_room(&self, blocks: usize) -> Result<()> {
         let fits = self.physical_blocks.free() >= blocks;
-        if fits { Ok(()) } else { Err(TomeError::Backlog { what: "blocks that are written anew" }) }
+        if fits { Ok(()) } else { Err(TomeError::Backlog { what: "blocks that are rewritten" }) }
     }
 
     /// Writes to a free physical block.
@@ -113,7 +113,7 @@ impl Tome {
     ) -> Result<PhysicalBlock> {
         let place =
             self.physical_blocks.take_first(|_| true).and_then(|place| u32::try_from(place).ok());
-        let full = TomeError::Backlog { what: "blocks that are written anew" };
+        let full = TomeError::Backlog { what: "blocks that are rewritten" };
         let spot = PhysicalBlock::new(place.ok_or(full)?);
         out.push(Command::Write { spot, bytes });
         Ok(spot)

@@ -501,7 +501,7 @@ impl Loop {
         let mut lost = None;
         let text = match alarm {
             Alarm::Healed { region, blocks } => {
-                tracing::warn!(%tome, %region, blocks, "bad blocks were made anew");
+                tracing::warn!(%tome, %region, blocks, "bad blocks were rebuilt");
                 self.healed += *blocks as u64;
                 return;
             }
@@ -513,11 +513,11 @@ impl Loop {
                 format!("change {version} of region {region} cannot be computed any more")
             }
             Alarm::Rebuilt { region, group } => {
-                tracing::info!(%tome, %region, %group, "a region was made anew and has its seat");
+                tracing::info!(%tome, %region, %group, "a region was rebuilt and is a member");
                 return;
             }
             Alarm::RebuildDropped { region, group } => {
-                tracing::info!(%tome, %region, %group, "not made anew: who had the seat is back");
+                tracing::info!(%tome, %region, %group, "not rebuilt: the old member is back");
                 return;
             }
             Alarm::SeatLost { region, group } => {

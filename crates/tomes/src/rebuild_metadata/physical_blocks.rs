@@ -85,7 +85,7 @@ impl PhysicalBlocks {
             return Ok(Some(*spot));
         }
         let left = self.taken.iter().skip(self.next).position(|is_taken| !is_taken);
-        let full = || TomeError::Full { what: "blocks that are to be made anew" };
+        let full = || TomeError::Full { what: "blocks that are to be rebuilt" };
         let at = self.next + left.ok_or_else(full)?;
         let spot = PhysicalBlock::new(u32::try_from(at).map_err(|_| full())?);
         self.taken[at] = true;

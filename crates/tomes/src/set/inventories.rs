@@ -85,7 +85,7 @@ impl RebuiltTome {
             let some: Vec<&str> =
                 self.lost.iter().take(NAMES_LISTED_MAX).map(String::as_str).collect();
             reasons.push(format!(
-                "tome {tome}: {} objects were not whole when its awake store was made again, and \
+                "tome {tome}: {} objects were not whole when its metadata store was rebuilt, and \
                  are gone: {}",
                 self.lost.len(),
                 some.join(", ")
@@ -94,7 +94,7 @@ impl RebuiltTome {
         let differs = |(group, blocks): &(GroupId, u64)| {
             format!(
                 "tome {tome}: {blocks} blocks of group {group} are not as its code word says, \
-                 after its awake store was made again"
+                 after its metadata store was rebuilt"
             )
         };
         reasons.extend(self.differing.iter().map(differs));
@@ -112,9 +112,9 @@ impl RebuiltTome {
 
     pub(super) fn log(&self) {
         let Self { tome, objects, bad, .. } = self;
-        tracing::warn!(%tome, objects, bad, "its awake store was made again out of its disk");
+        tracing::warn!(%tome, objects, bad, "its metadata store was rebuilt out of its disk");
         for name in &self.lost {
-            tracing::error!(%tome, name, "not whole when the awake store was made again: lost");
+            tracing::error!(%tome, name, "not whole when the metadata store was rebuilt: lost");
         }
         self.reasons().iter().for_each(|why| tracing::error!("{why}"));
     }
@@ -246,7 +246,7 @@ impl InventoryRunner {
                 format!("{why}; its disk is not read whole: {trouble}")
             }
             Some(inventory_progress) if inventory_progress.is_whole() => format!(
-                "{why}; its disk was read whole, and its awake store is made again when the set is \
+                "{why}; its disk was read whole, and its metadata store is rebuilt when the set is \
                  opened next"
             ),
             Some(InventoryProgress { read, of, .. }) => {

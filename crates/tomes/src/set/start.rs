@@ -318,7 +318,7 @@ impl Startup {
             if let Ok(Opened { store: own, .. }) = &found
                 && self.is_older(store, CountedStore::Tome(tome), own.start_number()?)?
             {
-                let why = "its awake store is an older copy: what came since is not in it";
+                let why = "its metadata store is an older copy: what came since is not in it";
                 tracing::error!(%tome, "not opened: {why}");
                 found = Err(why.to_owned());
             }

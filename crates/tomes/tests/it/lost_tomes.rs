@@ -250,7 +250,7 @@ fn vanish(shelf: &Shelf, tome: TomeId) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs it says how often")]
+#[expect(clippy::disallowed_methods, reason = "its caller sets how often it runs")]
 fn times() -> u64 {
     std::env::var("FULGURITE_TEST_VANISHED").map_or(1, |text| text.parse().unwrap())
 }

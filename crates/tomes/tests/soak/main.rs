@@ -337,7 +337,7 @@ impl Soak {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs it says for how long")]
+#[expect(clippy::disallowed_methods, reason = "its caller sets how long it runs")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -149,7 +149,7 @@ impl ReportedSystem for Sites {
         if scenario.rebuilt.is_some() {
             #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
             let healed: [Row; 3] = [
-                ("fragments made again", NumberFormat::Count, |run| run.rebuilt as f64),
+                ("fragments rebuilt", NumberFormat::Count, |run| run.rebuilt as f64),
                 ("crossed, a byte of them", NumberFormat::Decimal, |run| run.rebuild_crossed),
                 ("heal p99", NumberFormat::Time, |run| run.heal.p99),
             ];

@@ -12,7 +12,7 @@
 //! reads is regenerated for the others, so that memory does not grow with the fleet.
 //!
 //! Not modeled: machines that break. A skewed placement is exact between libraries; within one, its
-//! law is drawn anew over the available platters.
+//! law is drawn again over the available platters.
 
 mod library;
 mod split;

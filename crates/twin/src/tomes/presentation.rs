@@ -174,7 +174,7 @@ impl ReportedSystem for Tomes {
                 ("failures", NumberFormat::Count, |run| run.failures as f64),
                 ("rebuild mean", NumberFormat::Time, |run| run.rebuild.mean),
                 ("rebuild p99", NumberFormat::Time, |run| run.rebuild.p99),
-                ("rebuilds begun anew", NumberFormat::Count, |run| run.restarts as f64),
+                ("rebuilds restarted", NumberFormat::Count, |run| run.restarts as f64),
                 ("groups lost", NumberFormat::Count, |run| run.groups_lost as f64),
             ];
             rows.extend(failed);

@@ -169,7 +169,7 @@ def _mean(values: NDArray[np.float64]) -> Estimate:
 def _drawn(
     values: NDArray[np.float64], statistic: Callable[[NDArray[np.float64]], Any]
 ) -> Estimate:
-    """Find a statistic, and its error by drawing the sectors anew."""
+    """Find a statistic, and its error by drawing the sectors again."""
     random = np.random.default_rng(0)
     samples = values[random.integers(len(values), size=(_DRAWS, len(values)))]
     return Estimate(float(statistic(values)), float(statistic(samples).std(ddof=1)))

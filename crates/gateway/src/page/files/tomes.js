@@ -18,7 +18,7 @@ const CAUSES = {
   verify: "what was put is read back",
   write: "something is written",
   delete: "something is removed",
-  rebuild: "what was lost is made anew",
+  rebuild: "what was lost is rebuilt",
   scrub: "it is to be looked at",
   init: "it is looked at for the first time",
   foreign: "another program woke it",
@@ -156,10 +156,10 @@ const HAPPENED = {
 };
 
 const ALARMS = {
-  "healed": ({ blocks }) => `${blocks} bad blocks were made anew`,
+  "healed": ({ blocks }) => `${blocks} bad blocks were rebuilt`,
   "segment-lost": ({ segment }) => `segment ${segment} is beyond its parity; its group is asked`,
   "change-lost": ({ version }) => `change ${version} cannot be computed any more`,
-  "rebuilt": ({ group }) => `it has a seat of group ${group}, made anew`,
+  "rebuilt": ({ group }) => `it has a seat of group ${group}, rebuilt`,
   "rebuild-dropped": ({ group }) => `who had the seat of group ${group} is back`,
   "seat-lost": ({ group }) => `another tome has its seat in group ${group}`,
   "foreign": ({ from }) => `tome ${from} said what is not so`,
@@ -193,7 +193,7 @@ function sign(tome) {
   );
   const said = [`${tome.pieces} pieces`, `woken ${tome.wakes} times`];
   if (left) said.push(`${size(left)} unprotected for ${duration(tome.unprotected_seconds)}`);
-  if (tome.healed) said.push(`${tome.healed} bad blocks made anew`);
+  if (tome.healed) said.push(`${tome.healed} bad blocks rebuilt`);
   if (pass) said.push(`${pass} % of its scrub`);
   if (holds.length) said.push(`token ${holds.join(", ")}`);
   const why = tome.trouble ?? tome.away;
@@ -215,7 +215,7 @@ function sign(tome) {
   );
 }
 
-/** Draws anew what is another than before, so that what turns goes on turning. */
+/** Draws again what is another than before, so that what turns goes on turning. */
 function drawSigns() {
   const place = at("tomes-signs");
   for (const [index, tome] of set.tomes.entries()) {
@@ -262,7 +262,7 @@ function figures() {
     ["Tokens", held.map(([token, tome]) => `${token}: tome ${tome}`).join(", ") || "nobody has one"],
     ["Power, estimated", `${set.watts.toFixed(1)} W`],
     ["Woken today", `${number(sum((tome) => tome.wakes_of_a_day))} times${putOff()}`],
-    ["Bad blocks made anew", `${number(sum((tome) => tome.healed))}${bad(sum)}`],
+    ["Bad blocks rebuilt", `${number(sum((tome) => tome.healed))}${bad(sum)}`],
     ["All blocks are read by", pass()],
   ];
 }

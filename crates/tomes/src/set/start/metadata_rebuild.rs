@@ -73,7 +73,7 @@ impl Startup {
                 }
                 Err(error) => {
                     let error = error_chain(&error);
-                    tracing::error!(%tome, "its awake store is not made again: {error}");
+                    tracing::error!(%tome, "its metadata store is not rebuilt: {error}");
                     loaded.insert(tome, Err(format!("{why}; {error}")));
                 }
             }

@@ -49,7 +49,7 @@ impl Startup {
             older.extend(own.map(|why| (metadata.id(), why)));
         }
         for (tome, why) in older {
-            let why = format!("its awake store is an older copy: {why}");
+            let why = format!("its metadata store is an older copy: {why}");
             tracing::error!(%tome, "not opened: {why}");
             loaded.insert(tome, Err(why));
         }
