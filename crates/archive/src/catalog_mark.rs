@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! in every batch           meta/commits: the run, and how many batches it has written
-//! when it is durable       Commits, in memory
+//! when it is durable       CommitCounter, in memory
 //!   with each new segment    its header: the run, which the catalog counted before
 //!   with each small body     its DATA record: how many of the run's batches were durable
 //!   at start, stop, each     DIR/catalog.mark: both

@@ -11,7 +11,7 @@
 //! uploads     bucket, key, upload id                UploadRow
 //! parts       upload id, number                     PartRow
 //! shreds      body id                               key slot still to be destroyed
-//! doubts      bucket, key, body id                  DoubtRow: whole in a log, unconfirmed
+//! doubts      bucket, key, body id                  UnconfirmedRow: whole in a log, unconfirmed
 //! segments    log, segment                          live bytes of the segment
 //! restores    object id                             RestoreRow: a restore not yet done
 //! failed      object id                             RestoreRow: a restore that was given up

@@ -2,7 +2,7 @@
 //!
 //! Once enough sites have what was written, it does not wait for a site that did not answer lately:
 //! a partition gives no error, and every chunk would take the whole blob timeout. Not here: objects
-//! of one chunk, whose fragments are written in parallel with their agreement ([`crate::run`]).
+//! of one chunk, whose fragments are written in parallel with their agreement ([`crate::driver`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -11,16 +11,17 @@
 //! Programs with the same map see each other's objects at once; none of them keeps any state.
 //!
 //! ```text
-//! map        the site map                   store     puts, reads, removals
-//! open       init, open, map changes        objects   `object_store`'s trait
-//! live       a map's stores, opened         upload    multipart uploads
-//! site       one site                       listing   merged rows of several sites
-//! run        runs operations                batch     small objects in one stripe
-//! fragments  bytes at sites, and back       keeper    repair, collect, sweep
-//! object     to be put, and found           healing   repair of many objects
-//! undecided  undecided versions             status    status snapshots
-//! cache      fragments of other sites       writing   chunks of a stream, at their sites
-//! noted      objects with notes             starts    which site has an older copy
+//! map                  the site map                   store               puts, reads, removals
+//! open                 init, open, map changes        objects             `object_store`'s trait
+//! live_map             a map's stores, opened         upload              multipart uploads
+//! site                 one site                       listing             rows of several sites
+//! driver               runs operations                batch               small objects, together
+//! fragments            bytes at sites, and back       maintenance         repair, garbage, orphans
+//! object               to be put, and found           heal                repair of many objects
+//! undecided_versions   versions nobody decided        status              status snapshots
+//! cache                fragments of other sites       chunk_writer        chunks of a stream
+//! notes                objects with notes             start_counts        detects older copies
+//! notification_queue   rows to be notified later      watch, tally        events and counts
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo`), stores and fragments (`fulgurite_sites`).

@@ -2,18 +2,30 @@
 //! again.
 //!
 //! ```text
-//! Blank --WriteDrive::write--> PlatterWriter --finish--> Written      (one way)
+//! Blank --WriteDrive::write--> PlatterWriter --finish--> WrittenPlatter    (one way)
 //! ```
 //!
-//! Writing consumes a [`Blank`], and nothing turns a [`WrittenPlatter`] into one:
+//! Writing consumes a [`Blank`]:
+//!
+//! ```
+//! # use fulgurite_glass::{Blank, PlatterHeader, WriteDrive, WrittenPlatter};
+//! fn write_once(blank: Blank, header: PlatterHeader) {
+//!     let _ = WriteDrive::new().write(blank, header, Vec::new());
+//! }
+//! # fn has_the_names_used_below(_: WrittenPlatter) {}
+//! ```
+//!
+//! Nothing turns a [`WrittenPlatter`] into a blank one:
 //!
 //! ```compile_fail,E0308
-//! # use fulgurite_glass::{PlatterHeader, WriteDrive, Written};
-//! fn write_again(written: Written, header: PlatterHeader) {
+//! # use fulgurite_glass::{PlatterHeader, WriteDrive, WrittenPlatter};
+//! fn write_again(written: WrittenPlatter, header: PlatterHeader) {
 //!     // A written platter is not a blank one.
 //!     let _ = WriteDrive::new().write(written, header, Vec::new());
 //! }
 //! ```
+//!
+//! Nor is one written twice:
 //!
 //! ```compile_fail,E0382
 //! # use fulgurite_glass::{Blank, PlatterHeader, WriteDrive};

@@ -2,13 +2,13 @@
 //! errors, in terms of an index that returns a page of keys at a time.
 //!
 //! ```text
-//! mode         the precondition of a put
-//! condition    how object_store states that
-//! attributes   object attributes, as names with values
-//! entry        an object in the index, as `ObjectMeta`
-//! removal      removes a stream of objects
-//! listing      pages of an index, as listings with and without folders
-//! told         converts a store's errors to those of `object_store`
+//! mode                    the precondition of a put
+//! condition               how object_store states that
+//! attributes              object attributes, as names with values
+//! entry                   an object in the index, as `ObjectMeta`
+//! removal                 removes a stream of objects
+//! listing                 pages of an index, as listings with and without folders
+//! to_object_store_error   converts a store's errors to those of `object_store`
 //! ```
 //!
 //! Each store brings its own index and decides where its bytes live. Not here: bytes, and

@@ -8,7 +8,7 @@
 //! drive takes platters. Shuttles go there with every platter, so charging adds little travel. A
 //! charging interval is short, and none starts while an errand waits for the place, so a charging
 //! shuttle never blocks it for longer. Afterwards it stands idle and can be sent away
-//! (`giveway.rs`). Not here: how much energy an operation needs, which only the battery knows.
+//! (`right_of_way.rs`). Not here: how much energy an operation needs, which only the battery knows.
 
 use fulgurite_units::{Outbox, ShuttleIndex};
 

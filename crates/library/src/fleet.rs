@@ -9,7 +9,7 @@
 //! A shuttle always holds exactly the spans that it covers, or will cover before its operation
 //! ends. Claims are the spans that blocked shuttles wait for. So a shuttle moves, waits and breaks
 //! only through the methods of [`Fleet`], which update both. Not here: where it goes (`errands.rs`,
-//! `travel.rs`) and which shuttle gives way (`giveway.rs`).
+//! `travel.rs`) and which shuttle gives way (`right_of_way.rs`).
 
 #[cfg(test)]
 pub(crate) mod corruptions;

@@ -4,7 +4,7 @@
 //!   idle --errand--> to the source -> pick -> to the destination -> place --> idle
 //!                        |  ^                     |  ^
 //!                        v  |                     v  |
-//!                       blocked: claims its way and waits (giveway.rs)
+//!                       blocked: claims its way and waits (right_of_way.rs)
 //! ```
 //!
 //! How a shuttle reaches its goal is in `travel.rs`.

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A shuttle that cannot take the next span of its way claims it and waits. A claim keeps lower
-//! ranks out, so the obstacles only get fewer; `giveway.rs` moves away shuttles that would wait
-//! forever. Not here: which shuttle ranks higher, and where shuttles want to go.
+//! ranks out, so the obstacles only get fewer; `right_of_way.rs` moves away shuttles that would
+//! wait forever. Not here: which shuttle ranks higher, and where shuttles want to go.
 
 use crate::floor::{Floor, Position};
 use crate::{PanelIndex, RailPosition, ShelfIndex};

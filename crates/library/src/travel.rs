@@ -1,7 +1,7 @@
 //! How a shuttle reaches its goal, step by step, and what it does there.
 //!
 //! The next step is chosen when the last is done, so that a way can change with what stands in it.
-//! Not here: which span is free (`traffic.rs`), and which shuttle makes way (`giveway.rs`).
+//! Not here: which span is free (`traffic.rs`), and which shuttle makes way (`right_of_way.rs`).
 
 use fulgurite_units::{Outbox, ShuttleIndex};
 

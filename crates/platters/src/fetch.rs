@@ -4,7 +4,7 @@
 //! ```text
 //! fetch      library -> drive: tracks of the platter itself  --> came, left
 //! bring_set  library: all other platters of its set          --> those that came
-//! put_together  own tracks that are not lost, the others of the set --> came, failed
+//! recover_shards  own tracks that are not lost, the others of the set --> came, failed
 //! ```
 //!
 //! Between the steps the caller decides what is still wanted, and where work that needs no drive

@@ -1,4 +1,4 @@
-//! The controller: events in, commands out. `switching` changes the spinning group, `serving`
+//! The controller: events in, commands out. `switch` changes the spinning group, `serving`
 //! chooses what runs in it, `losing` handles lost disks.
 
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox};

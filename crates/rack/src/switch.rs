@@ -1,7 +1,7 @@
 //! Switches from one group to the next: down, up, and open for work.
 //!
 //! ```text
-//! Still --bring_up--> Rising --open--> Up --sink--> Sinking --settle--> Still
+//! Stopped --bring_up--> Rising --open--> Up --sink--> SpinningDown --settle--> Stopped
 //! ```
 //!
 //! A group opens when each of its disks has come up or failed once, or taken too long. Disks that

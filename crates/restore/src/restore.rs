@@ -1,7 +1,7 @@
 //! One restore and its pieces.
 //!
 //! ```text
-//! Waiting --Fetch--> UnderWay --Came--> Came --all of them--> Commit
+//! Waiting --Fetch--> InFlight --Came--> Came --all of them--> Commit
 //!    ^                   |                |
 //!    |                Failed             Lost
 //!    '---- Resting <-----'----------------'

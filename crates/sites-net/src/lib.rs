@@ -3,21 +3,21 @@
 //!
 //! ```text
 //!  proposer                      between sites                     node        store
-//!  NodeTable -- link -- dial == gRPC over mutual TLS ==== server - served -> Table
-//!  NodeBlobs --'                                                 ' bodies -> Blob
+//!  NodeTable -- link -- dial == gRPC over mutual TLS ==== server - node_state ----> Table
+//!  NodeBlobs --'                                                 ' blob_handlers -> Blob
 //!
 //!  a step of a row      one round trip: the node reads, steps and writes, and retries on conflicts
 //!  a call of a store    one round trip each
 //! ```
 //!
 //! ```text
-//! nodes     opens `node://` addresses       server   connections of a node
-//! table     a table that a node serves      served   answers about rows
-//! blobs     blobs that a node serves        bodies   answers about blobs
-//! link      connections, lost answers       service  server side of the calls
-//! dial      one connection                  stores   the stores of a node
-//! calls     client side of the calls        told     errors of stores over the wire
-//! wire      messages                        tls      mutual authentication
+//! nodes     opens `node://` addresses       server          connections of a node
+//! table     a table that a node serves      node_state      answers about rows
+//! blobs     blobs that a node serves        blob_handlers   answers about blobs
+//! link      connections, lost answers       service         server side of the calls
+//! dial      one connection                  stores          the stores of a node
+//! calls     client side of the calls        wire_errors     errors of stores over the wire
+//! wire      messages                        tls             mutual authentication
 //! ```
 //!
 //! A node is stateless: any number of them may serve one site, and a lost one is simply restarted.

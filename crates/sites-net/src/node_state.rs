@@ -1,6 +1,6 @@
 //! A node's answers about rows: each call to its table, and whole transactions.
 //!
-//! Not here: authentication, and blobs ([`crate::bodies`]).
+//! Not here: authentication, and blobs ([`crate::blob_handlers`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

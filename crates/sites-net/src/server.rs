@@ -3,7 +3,7 @@
 //! Connections and handshakes are limited in number, and handshakes in time: a client without a
 //! certificate takes no room from those with one (`fulgurite_accept`). A node that is stopped
 //! accepts no more calls, and gives running ones some time to end. Not here: the answers
-//! ([`crate::served`]).
+//! ([`crate::node_state`]).
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,6 +1,6 @@
 //! Server side of the calls of proto/node.proto.
 //!
-//! Not here: the answers ([`crate::served`]).
+//! Not here: the answers ([`crate::node_state`]).
 
 use std::convert::Infallible;
 use std::future::Future;

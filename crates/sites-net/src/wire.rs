@@ -1,6 +1,6 @@
 //! The messages of proto/node.proto in Rust, field by field.
 //!
-//! Not here: the meaning of their numbers ([`crate::told`]).
+//! Not here: the meaning of their numbers ([`crate::wire_errors`]).
 
 use prost::Message;
 use prost::bytes::Bytes;

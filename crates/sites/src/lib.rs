@@ -2,20 +2,20 @@
 //! needs of each (Giza, section 4).
 //!
 //! ```text
-//! table       rows with conditional writes (compare-and-swap)
-//! transact    read, decide, write, again on a conflict
-//! beside      whole transactions in one round trip, by a node next to the table
-//! memory      a table for tests and simulations
-//! directory   one of a machine, for any number of processes
-//! bucket      in S3, Azure, Google, by conditional puts; blobs, too
-//! postgres    one statement per call
-//! etcd        one transaction per call, over its JSON gateway
-//! blob        bytes that are written once
-//! fragment    what blobs contain
-//! doctor      whether a store does what it claims
-//! address     URLs of sites
-//! nodes       programs that serve the stores of a site to other sites
-//! open        from URLs to stores
+//! table             rows with conditional writes (compare-and-swap)
+//! transact          read, decide, write, again on a conflict
+//! remote_executor   whole transactions in one round trip, by a node next to the table
+//! memory            a table for tests and simulations
+//! directory         one of a machine, for any number of processes
+//! bucket            in S3, Azure, Google, by conditional puts; blobs, too
+//! postgres          one statement per call
+//! etcd              one transaction per call, over its JSON gateway
+//! blob              bytes that are written once
+//! fragment          what blobs contain
+//! doctor            whether a store does what it claims
+//! address           URLs of sites
+//! nodes             programs that serve the stores of a site to other sites
+//! open              from URLs to stores
 //! ```
 //!
 //! Not here: what rows mean and how sites agree. Every failed call states whether it was refused,

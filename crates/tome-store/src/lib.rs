@@ -11,12 +11,12 @@
 //! can be rebuilt from the tomes. Formats in docs/formats/tome-index.md.
 //!
 //! ```text
-//! index     which objects there are, and their pieces        pieces   where bytes of an object are
-//! header    what an object's last piece says of it           store    puts, removals, a loss
-//! objects   `object_store`'s trait over these                upload   the same, in parts
-//! snapshot  its state for reports                        operated  operator requests
-//! regained  inventory of a disk with lost metadata
-//! watch     event stream for a subscriber                recovery rebuilding the index
+//! index      which objects there are, and their pieces   pieces    where bytes of an object are
+//! header     what an object's last piece says of it      store     puts, removals, a loss
+//! objects    `object_store`'s trait over these           upload    the same, in parts
+//! snapshot   its state for reports                       operator  operator requests
+//! inventory  of a disk that lost its metadata            watch     events for a subscriber
+//! recovery   rebuilds the index
 //! ```
 //!
 //! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).

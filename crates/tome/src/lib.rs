@@ -1,20 +1,23 @@
 //! Tomes: disks that each have a small computer of their own, and monitor each other.
 //!
 //! ```text
-//! layout       a disk in regions, segments, blocks; the space overhead
-//! segment      parity inside a disk: a few bad blocks spin up no other disk
-//! word         whether signatures form a codeword, and which one is wrong
-//! tree         signatures of a region's blocks up to one root
-//! consistency  whether a group agrees, checked without a spin-up
-//! group        which regions protect each other: how groups are formed, grow and move
-//! pending      changes that some parities lack     applied   changes that a parity has
-//! awake        the metadata store of a tome        alone     offline and degraded reads
-//! tome         the state machine of one, with its events, commands and messages
-//! token        spin-up permits: few of them, each a lease
-//! rebuild      a region rebuilt from one source after the other    scaled   its arithmetic
-//! placement    which tome takes a new object
-//! standing     membership states of a region while a member slot of its group moves
-//! stood        the membership as it is persisted
+//! layout            a disk in regions, segments, blocks; the space overhead
+//! segment           parity inside a disk: a few bad blocks spin up no other disk
+//! syndrome          whether signatures form a codeword, and which one is wrong
+//! tree              signatures of a region's blocks up to one root
+//! consistency       whether a group agrees, checked without a spin-up
+//! group             which regions protect each other: how groups are formed, grow and move
+//! pending           changes that some parities lack
+//! applied_changes   changes that a parity has
+//! metadata          the metadata store of a tome
+//! offline_read      offline and degraded reads
+//! tome              the state machine of one, with its events, commands and messages
+//! token             spin-up permits: few of them, each a lease
+//! rebuild           a region rebuilt from one source after the other
+//! block_multiplier  its arithmetic
+//! placement         which tome takes a new object
+//! membership_state  states of a region while a member slot of its group moves
+//! membership        the same as it is persisted
 //! ```
 //!
 //! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks in an

@@ -1,6 +1,6 @@
 //! The membership of a region in its group, persisted as one row and changed by rows.
 //!
-//! Not here: the meaning of membership states ([`crate::standing`]).
+//! Not here: the meaning of membership states ([`crate::membership_state`]).
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@
 //!           clients    tomes    keeper    disk: Up, Down, Read
 //!              |         |        |         |
 //!              v         v        v         v
-//!            tasks    deltas    token ---> phase      Still > Rising > Turning > Sinking
+//!            tasks    deltas    token ---> phase      Standby > Rising > Turning > SpinningDown
 //!              |         |                  |
 //!              '----> one job at a time <---'
 //!                     read, verify signatures, repair; write elsewhere; commit; answer

@@ -1,13 +1,13 @@
 //! Tomes in processes of their own: gRPC between them and their set, over mutual TLS.
 //!
 //! ```text
-//! file       tomes.toml: which tome is where          serve     processes, as the file says
-//! tls        names in certificates                    server    listens for one tome
-//! wire       messages, by hand                        served    answers for it, if permitted
-//! client     calls, by hand: client side              remote    a tome, for its set
-//! service    and server side                          session   from connect to disconnect
-//! encoding   what is in their bytes, with versions    post      the network of one tome
-//! failure    errors over the wire and back            route     its messages to one other
+//! file       tomes.toml: which tome is where          serve          processes, as the file says
+//! tls        names in certificates                    server         listens for one tome
+//! wire       messages, by hand                        tome_service   answers, if permitted
+//! client     calls, by hand: client side              remote         a tome, for its set
+//! service    and server side                          session        from connect to disconnect
+//! encoding   what is in their bytes, with versions    peer_network   the network of one tome
+//! failure    errors over the wire and back            route          its messages to one other
 //! dial       connections, and backoff between them
 //! ```
 //!

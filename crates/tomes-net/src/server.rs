@@ -2,7 +2,7 @@
 //!
 //! Connections and handshakes are limited, and a handshake has a timeout: a client without a
 //! certificate takes no room from others (`fulgurite_accept`). On stop, all calls end, the disk is
-//! spun down, and connections are closed. Not here: the calls themselves ([`crate::served`]).
+//! spun down, and connections are closed. Not here: the calls themselves ([`crate::tome_service`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

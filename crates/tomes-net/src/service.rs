@@ -1,6 +1,6 @@
 //! Server stubs for the calls of proto/tome.proto.
 //!
-//! Not here: the answers ([`crate::served`]).
+//! Not here: the answers ([`crate::tome_service`]).
 
 use std::convert::Infallible;
 use std::future::Future;

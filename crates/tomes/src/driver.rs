@@ -7,7 +7,7 @@
 //!                        |                       Commit: durable before what follows
 //!     a disk stage has ended,                    Read: its answer is the next event
 //!     time passed                                SpinUp: the gate, the ledger, then the disk
-//!                                                Tell, Answer: only then
+//!                                                Send, Answer: only then
 //! ```
 //!
 //! Commits for events that arrived together share a sync (`held`): messages, disk writes and other

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! space     key         row
-//! survey    "survey"    SurveyRow: its tome, physical blocks read, whether that is all
-//! spots     spot        SpotRow: the block there, if its bytes match its signature
+//! survey    "survey"    InventoryRow: its tome, physical blocks read, whether that is all
+//! spots     spot        PhysicalBlockRow: the block there, if its bytes match its signature
 //! ```
 //!
 //! It covers the disk of a tome whose metadata store is lost, in batches, so that a start continues

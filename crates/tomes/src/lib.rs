@@ -1,17 +1,16 @@
 //! Live tomes: a set of them on real bytes, in one process or in several.
 //!
 //! ```text
-//! identity     which tome a disk is          disk         its blocks, at fixed places
-//! rows, load   rows of the metadata store    awake_store  durable before any answer
-//! run          byte strings in serde
-//! pulled       offline reads of a tome       driver       carries out commands of a core
-//! network      messages between tomes        spin_gate    checks before a spin-up
-//! keeper       token manager                 set_store    the set's own state
-//! piece_store  locations of objects          starts       detects older copies of stores
-//! survey       inventory of a disk           regain       rebuilds metadata from it
-//! lone         a standalone tome             introduction  its handshake with a set
-//! set          the whole set, for object requests
-//! watch        events for subscribers
+//! identity          which tome a disk is         disk             its blocks, at fixed places
+//! rows, load        rows of metadata             metadata_store   durable before any answer
+//! byte_string       byte strings in serde        driver           carries out a core's commands
+//! unplugged         offline reads of a tome      network          messages between tomes
+//! spin_gate         checks before a spin-up      token_manager    grants tokens
+//! set_store         the set's own state          piece_store      locations of objects
+//! start_counts      detects older copies         query            requests to standalone tomes
+//! inventory         labels of a whole disk       rebuild_metadata rebuilds metadata from it
+//! standalone        a tome without its set here  handshake        of such a tome with its set
+//! set               the whole set, for requests  watch            events for subscribers
 //! ```
 //!
 //! `fulgurite-tome` decides what a tome does; this crate has what it knows only through events: the

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Command::Commit(rows) --> each row changes the state    --> one batch, synced --> continue
-//! start: stored state   --> rows that make the same Awake --> Tome::new
+//! start: stored state   --> rows that make the same TomeMetadata --> Tome::new
 //! ```
 //!
 //! It keeps the state, not the history: as many rows as there are blocks, pending changes and

@@ -1,8 +1,8 @@
 //! Queries of a set to a tome in another process, besides those about objects, and the replies.
 //!
 //! ```text
-//! Ask --> Question ~~~~~~> LoneTome::answer --> Ask of its driver
-//!     '-> Asker    <~~~~~~ Said <--------------'
+//! Ask --> TomeQuery ~~~~~~> StandaloneTome::answer --> Ask of its driver
+//!     '-> Requester    <~~~~~~ TomeReply <--------------'
 //! ```
 //!
 //! Not here: the transport, and objects, whose bytes are sent separately.

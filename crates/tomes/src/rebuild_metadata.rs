@@ -13,7 +13,7 @@
 //! from an uncommitted write has another signature, and is not used. A block that the disk lacks is
 //! assigned a physical block with other content; the tome finds it bad and rebuilds it from its
 //! segment or its group. All of the group must be present and quiescent. Not here: where the result
-//! is stored ([`crate::awake_store`]), and the disk ([`crate::inventory`]).
+//! is stored ([`crate::metadata_store`]), and the disk ([`crate::inventory`]).
 
 mod blocks;
 mod data;

@@ -3,8 +3,8 @@
 //! ```text
 //! space     key                       row
 //! tome      "tome"                    TomeRow: its owner
-//! seats     region                    SeatRow: the group that the region is in
-//! standings region                    StandingRow: its membership, unless that of a new member
+//! seats     region                    MemberSlotRow: the group that the region is in
+//! standings region                    MembershipRow: its membership, unless that of a new member
 //! blocks    region, offset            BlockRow: physical block, version and signature
 //! pending   region, version           PendingRow: a change that parities lack
 //! deltas    region, member, version   DeltaRow: a received change

@@ -6,7 +6,7 @@
 //!          "made", tome   MadeRow: a tome was created, and is not created again
 //!          "left", tome   LeavingRow: its member slots move to others, since it is lost or retired
 //!          "gone", tome   RetiredRow: it was retired, and does not come back
-//!          "starts", tome, "pieces", "index"   StartsRow: how often a store was opened
+//!          "starts", tome, "pieces", "index"   StartCountsRow: how often a store was opened
 //! groups   group     GroupRow
 //! moves    group     MoveRow: a member slot of it moves
 //! tokens   token     TokenRow: the epoch, and the holder

@@ -1,10 +1,11 @@
 //! The tomes: the CPU's work for a block, checks, memory, a live set compared with plain files on
 //! one disk, and the twin.
 //!
-//! Ours are the examples `core_speed` of the crate `tome`, `tome_speed` of `tomes`, `bench_erasure`
-//! of `codes` and `speed` of `twin`. Plain files are written and read by the same program,
-//! alternating with ours. The disks of the tomes are simulated and take no time; the one below
-//! their directories is real. The protocol's delays are skipped, except in the rows that say so.
+//! Ours are the examples `core_speed` of the crate `tome`, `tome_speed` of `tomes`, `recover_speed`
+//! of `tome-store`, `bench_erasure` of `codes` and `speed` of `twin`. Plain files are written and
+//! read by the same program, alternating with ours. The disks of the tomes are
+//! simulated and take no time; the one below their directories is real. The protocol's delays are
+//! skipped, except in the rows that say so.
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,8 @@ const CYCLES: &str = "200000";
 const TARGET_H: &str = "14,020 within 1 %";
 /// Number of puts of a block.
 const PUTS: &str = "200";
+/// Objects whose index is recovered, unless the command says how many.
+const RECOVERED: u32 = 100_000;
 
 /// Runs all measurements.
 pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measurement>> {
@@ -43,6 +46,7 @@ pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measurement>> {
     rows.extend(read(&live, &bench.folder)?);
     rows.extend(synced(&live, &bench.folder)?);
     rows.extend(checks(&core)?);
+    rows.extend(recovered(&bench.folder, bench.objects.unwrap_or(RECOVERED))?);
     rows.extend(lifetimes(&twin)?);
     rows.push(year(&twin)?);
     match bench.objects {
@@ -223,6 +227,26 @@ fn checks(ours: &Path) -> Result<Vec<Measurement>> {
         rows.push(plain(bytes, kilobytes, "KB", "<= 1000", input));
     }
     Ok(rows)
+}
+
+/// Measures the recovery of a lost index.
+fn recovered(folder: &Path, objects: u32) -> Result<Vec<Measurement>> {
+    let ours = example("fulgurite-tome-store", "recover_speed")?;
+    let folder = folder.join("recovered").display().to_string();
+    let line = last(&ours, &[&folder, &objects.to_string(), "200"])?;
+    let input = format!(
+        "{objects} objects of 200 B on 8 tomes, {:.0} MB of them unprotected; simulated disks take \
+         no time",
+        number(&line, "unprotected_bytes")? / 1e6
+    );
+    let rate = |seconds| -> Result<f64> { Ok(f64::from(objects) / number(&line, seconds)?) };
+    let by_clock = vec![rate("seconds")?];
+    let by_cpu = vec![rate("processor_seconds")?];
+    let unit = "objects/s of a core";
+    Ok(vec![
+        plain("recover the index", by_clock, "objects/s", "none", input.clone()),
+        plain("recover the index, by processor time", by_cpu, unit, "none", input),
+    ])
 }
 
 /// Measures the mean time to data loss of a group.

@@ -27,8 +27,8 @@ pub(super) struct Exception {
 pub(super) const EXCEPTIONS: &[Exception] = &[Exception {
     from: "crates/archive/src/state.rs",
     to: "crates/archive/src/jobs/workers.rs",
-    reason: "whoever has the ground rings for its jobs, and their mail has types of the jobs; it \
-             takes bells apart from the mail",
+    reason: "the archive's state has handles of its jobs, and orders to them have types of the \
+             jobs; it takes handles apart from orders",
 }];
 
 /// The modules of a crate by their paths, without `crate`, and their files.

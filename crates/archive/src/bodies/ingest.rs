@@ -1,7 +1,7 @@
 //! The write path of a body: hashed, encrypted and written to a log as it streams in.
 //!
 //! ```text
-//! write --> buffer (512 KiB) --+--> its queue (digesting): MD5, checksum
+//! write --> buffer (512 KiB) --+--> its queue (digest_pool): MD5, checksum
 //!               ^              '--> blocking pool: AES-GCM, CRC, pwrite; a sync begins each 4 MiB
 //!               '- fills while the one before it is written, and up to two are digested
 //! finish --> compare claims --> seal entry, write --> sync log and key table --> commit --> answer

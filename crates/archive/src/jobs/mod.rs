@@ -1,15 +1,15 @@
 //! Background work: jobs, one file each, and the runner that runs them.
 //!
 //! ```text
-//! PUT commits --- notify --> sealing: policy? plan, write, verify, store, release
+//! PUT commits --- notify --> seal: policy? plan, write, verify, store, release
 //! admin seal  --- order ---'
-//! PUT, DELETE --- notify --> moving: to a tier of objects, and out of it; a job each tier
-//! admin verify --- order --> verifying: platters and copies read whole again, piece by piece
-//! admin move ----- order --> reclassifying: objects copied onto themselves with another class
-//! RestoreObject - message -> restoring: drives the controller of restores
-//!                              '-- message --> committing, restore-bench
-//! every second ------------> expiring, tending, shredding
-//! every ten ---------------> carrying: platters to far libraries
+//! PUT, DELETE --- notify --> moves: to a tier of objects, and out of it; a job each tier
+//! admin verify --- order --> verify: platters and copies read whole again, piece by piece
+//! admin move ----- order --> reclassify: objects copied onto themselves with another class
+//! RestoreObject - message -> restore: drives the controller of restores
+//!                              '-- message --> its commit job and worker pool
+//! every second ------------> expiry, maintenance, shred
+//! every ten ---------------> transport: platters to far libraries
 //! ```
 //!
 //! A job holds no state that a restart would lose: pending work is in rows. A panic fails what the

@@ -2,8 +2,9 @@
 //! outcome.
 //!
 //! ```text
-//! anybody --ring, order--> Bell: Turns::step --Run--> thread: Job::run --Ended--> Turns::step
-//! clock   --the deadline--'                                 '--- doing --> shown in the status
+//! anybody --notify, order--> JobHandle --Event--> JobSchedule::step --Run--> thread: Job::run
+//! clock   --deadline--------'                          ^                            |
+//!                                                      '----------- Ended ----------'
 //! ```
 //!
 //! [`JobSchedule`] decides when a job runs; this module only adds a clock, a lock and a thread. It

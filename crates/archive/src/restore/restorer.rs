@@ -6,7 +6,7 @@
 //!        Ended --------------------------------> Committed, Lost ---------'          |
 //! Fetch --> rooms, then: library (read_platter on a drive's thread)                  |
 //!                        bench (copies staged bodies; reconstructs shards from sets)  <-- Fetch
-//! Commit --> the committing job                                              <-----  Commit
+//! Commit --> the commit job                                                  <-----  Commit
 //! ```
 //!
 //! A run processes all messages, steps the controller, and ends: the work that it started answers

@@ -3,7 +3,7 @@
 //! ```text
 //! images --registered--> planes or bytes --tiles--> Engine (ours | tract | ONNX Runtime)
 //!                                                      | logits / temperature
-//! Models (by name) --> Model = ONNX + card             +--> SymbolProbabilities, or soft bits
+//! ModelRegistry (by name) --> Model = ONNX + card      +--> SymbolProbabilities, or soft bits
 //! ```
 //!
 //! The network comes from the lab (`python/`): trained there, opened here, run on one core. Nothing

@@ -1,7 +1,7 @@
 //! Platters whose last byte was written: synced and named while others are written.
 //!
 //! ```text
-//! write drives --whole--> queue (FINISHING_MAX) --> one thread: sync, then the name
+//! write drives --whole--> queue (FINISHER_QUEUE_MAX) --> one thread: sync, then the name
 //!                                                      '- all done -> the names are synced
 //! ```
 //!

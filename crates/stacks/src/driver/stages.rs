@@ -1,8 +1,8 @@
 //! The stages of a disk until it can be used, and until it is spun down again.
 //!
 //! ```text
-//! up:    TurnUp --> Mount --> Arrive (which disk is it?) --> active
-//! down:  Unmount --> TurnDown --> Rest (standby)
+//! up:    SpinUp --> Mount --> Identify (which disk is it?) --> active
+//! down:  Unmount --> SpinDown --> Rest (standby)
 //! ```
 //!
 //! Each stage is a call of the backend, followed by the delay that it returns. Calls to real disks

@@ -8,7 +8,7 @@
 //! rack       "older"                        a later start that the ledger or a disk knew of
 //! objects    key of the object, as it is    ObjectRow
 //! blobs      group, blob id                 BlobRow
-//! begun      blob id, sequence              BegunRow: stacks that are being written
+//! begun      blob id, sequence              IntentRow: stacks that are being written
 //! unwanted   group, blob id, sequence       UnwantedRow: stacks to be garbage-collected
 //! disks      place                          DiskRow
 //! scrub      group                          ScrubRow

@@ -14,7 +14,7 @@
 //! recorded signature, and further members are asked, or all again later. Only as many blocks are
 //! requested as the segment lacks parity for; the rest is rebuilt from the segment. All of it is
 //! volatile: what is bad is found again after a restart. Not here: the arithmetic
-//! ([`crate::alone`]).
+//! ([`crate::offline_read`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -13,7 +13,7 @@
 //! ones are there. Duplicates are recognized by their request number, and a segment is added once,
 //! since the checkpoint is in the same commit. When a source is lost before its first segment, the
 //! sources already in the sum spin again with the difference of their factors; later the rebuild
-//! restarts. Not here: what members do ([`super::seats`]).
+//! restarts. Not here: what members do ([`super::slot_moves`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

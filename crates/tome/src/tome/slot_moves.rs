@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The tome that had the member slot is asked as well: if it answers, it was only offline, and the
-//! move is dropped. Not here: what the target does ([`super::build`]).
+//! move is dropped. Not here: what the target does ([`super::rebuild_target`]).
 
 use std::collections::BTreeSet;
 

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Members answer at different times and may be written between: their in-flight deltas are applied
-//! where they are missing ([`fulgurite_tome::alone`]), and nothing is returned that does not match
-//! the signatures and the digest recorded when it was put. Not here: rebuilt regions
-//! ([`super::moving`]).
+//! where they are missing ([`fulgurite_tome::offline_read`]), and nothing is returned that does not
+//! match the signatures and the digest recorded when it was put. Not here: rebuilt regions
+//! ([`super::slot_mover`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

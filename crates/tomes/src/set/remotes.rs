@@ -1,7 +1,7 @@
 //! Tomes of a set in other processes: what is sent to them, and what is accepted from them.
 //!
 //! ```text
-//! set --> Remotes --> RemoteSeat ~~~~~~~> a tome elsewhere
+//! set --> Remotes --> RemoteHandle ~~~~~~~> a tome elsewhere
 //!  ^                       |
 //!  '------ Charge <--------'   what it has, its messages to tomes here and the token manager
 //! ```

@@ -1,8 +1,8 @@
 //! The engine: one run of any system, event by event.
 //!
 //! ```text
-//!   Scenario, seed --> System (what is simulated) --> Stage --> agenda: pending events
-//!                                                          '--> hash, observer: past events
+//!   Scenario, seed --> System (what is simulated) --> Context --> event queue: pending events
+//!                                                            '--> hash, observer: past events
 //! ```
 //!
 //! Times are integer nanoseconds, events are ordered by (time, sequence), and random streams derive

@@ -1,9 +1,9 @@
 //! One run of any system: external arrivals and pending events, in the order of time.
 //!
 //! ```text
-//!   arrivals --.                        .--> agenda (pending events)
-//!              +--> System --> Stage ---+--> hash   (past events, their order and times)
-//!   agenda ----'                        '--> observer
+//!   arrivals -----.                          .--> event queue (pending events)
+//!                 +--> System --> Context ---+--> hash   (past events, their order and times)
+//!   event queue --'                          '--> observer
 //! ```
 
 use std::hash::{Hash, Hasher as _};

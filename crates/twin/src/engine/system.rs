@@ -12,9 +12,9 @@ use crate::scenario::Scenario;
 /// A system that can be simulated.
 ///
 /// ```text
-///   arrivals (in the order of time) --arrive--.
-///   agenda: what the system scheduled --happen-+--> Stage: agenda, hash, observer
-///                                              '--> is_done? result
+///   arrivals (in the order of time) -------handle_arrival--.
+///   event queue: what the system scheduled --handle_event--+--> Context: queue, hash, observer
+///                                                          '--> is_done? result
 /// ```
 ///
 /// It owns no clock, file or thread, and draws only from streams of its seed: a run is a function

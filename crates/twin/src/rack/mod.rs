@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   Scenario --> workload (when, which group, how large) --> run --> pelican, provisioned, random
-//!                                                             '--> laws: latencies of disks
+//!                                                             '--> latencies of disks
 //!                                                                  share: fair share of links
 //!                                                                  power: power of the disks
 //!                                                                      '--> result

@@ -16,7 +16,7 @@
 //! This is a separate model (after Pergamum (FAST 2008), sections 4.3 and 5.3) without blocks,
 //! signatures and reads. A failure of a tome takes effect when its step ends, and the work of a
 //! parity tome is that of the tome whose delta it applies. If the scenario says so, the tomes of
-//! this project decide instead ([`super::driven`]).
+//! this project decide instead ([`super::live_set`]).
 
 use std::collections::VecDeque;
 

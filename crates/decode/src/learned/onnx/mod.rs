@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! File  metadata, Graph
-//!                 inputs, outputs: Port (name, lengths)
+//!                 inputs, outputs: ValueInfo (name, lengths)
 //!                 weights: Tensor (name, type, lengths, numbers)
 //!                 nodes: Node (operator, names of what it reads and makes, Attribute)
 //!                                                                 number, list, text, Tensor

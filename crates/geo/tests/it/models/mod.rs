@@ -1,10 +1,10 @@
 //! Models of several sites: whole small worlds, searched for a forbidden state.
 //!
 //! ```text
-//! instance    one version: agreement, with messages late, lost and repeated, and rows lost
-//! reading     versions and fragments: what readers answer, in order
-//! collecting  garbage collection of dead versions
-//! replacing   a site that lost its rows votes again
+//! instance            one version: agreement, with messages late, lost, repeated, and rows lost
+//! reads               versions and fragments: what readers answer, in order
+//! garbage_collection  of dead versions
+//! site_replacement    a site that lost its rows votes again
 //! ```
 //!
 //! Every model has mutants: the same model with one fault, in which the search must find a

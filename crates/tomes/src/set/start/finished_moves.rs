@@ -5,7 +5,7 @@
 //! it is lost in between, the others know and the set does not. Then the plan would never end, for
 //! a member slot that no present tome has. At a start all tomes are quiescent, so the set adopts a
 //! move that another member knows of. Not here: member slots whose tomes are here, which the set
-//! polls ([`crate::set`]), and rows of those that come back (`super::seating`).
+//! polls ([`crate::set`]), and rows of those that come back (`super::membership_sync`).
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //!
 //! At a start all tomes are quiescent and get no requests: what all others of a group know is
 //! consistent, and a tome that comes back is compared with it once. Not here: how it is rebuilt
-//! ([`crate::rebuild_metadata`]), and how the disk is read ([`super::super::surveying`]).
+//! ([`crate::rebuild_metadata`]), and how the disk is read ([`super::super::inventories`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

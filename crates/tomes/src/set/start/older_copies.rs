@@ -11,7 +11,7 @@
 //! Each of these was durable in the tome before it was sent, so a store that does not know it is an
 //! older copy, and the tome is lost to this start: it would reuse versions. Nothing of it is
 //! changed, and the right copy can be restored. Not here: copies from before the latest start
-//! ([`crate::starts`]), and tomes in other processes.
+//! ([`crate::start_counts`]), and tomes in other processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Counts starts, in the store of the set and in each store that is opened with it.
 //!
-//! Not here: what the numbers are for ([`crate::starts`]).
+//! Not here: what the numbers are for ([`crate::start_counts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

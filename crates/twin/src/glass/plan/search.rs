@@ -1,7 +1,7 @@
 //! The search: groups of candidates that differ only in shuttles, the likely cheap ones first.
 //!
 //! ```text
-//!   open groups --next_question, from known facts--> questions --runs, made in parallel--> Known
+//!   open groups --next_query, from known facts--> questions --runs, made in parallel--> Known
 //!        ^                                                                                   |
 //!        '----- a group without a question is closed: nothing of it can change the plan <----'
 //! ```

@@ -1,7 +1,7 @@
 //! Invariants of a set of tomes, checked from outside: by what tomes committed, not by what they
 //! answer.
 //!
-//! Tokens are checked in each step that spins up a disk ([`super::drive`]). Protection is checked
+//! Tokens are checked in each step that spins up a disk ([`super::driver`]). Protection is checked
 //! in each answer that reports it. The rest requires a scan of everything, and is checked
 //! periodically.
 
