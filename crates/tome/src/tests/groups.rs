@@ -170,6 +170,24 @@ fn two_changes_of_a_block_are_one_until_the_first_is_sent() {
 }
 
 #[test]
+fn the_oldest_change_is_known_whatever_is_merged_or_confirmed() {
+    let mut list = PendingList::default();
+    assert_eq!(list.oldest(), None);
+    for (version, offset, at) in [(1, 5, 20), (2, 7, 10), (3, 5, 30), (4, 9, 40)] {
+        list.push(Version::new(version), pending(offset, None, at)).unwrap();
+    }
+    let oldest = |list: &PendingList| list.iter().map(|(_, one)| one.since).min();
+    assert_eq!(list.oldest(), Some(Instant::from_nanos(10)));
+    for version in [2, 3, 4] {
+        for parity in [0, 1] {
+            list.confirm(Version::new(version), parity);
+            assert_eq!(list.oldest(), oldest(&list), "parity {parity} has version {version}");
+        }
+    }
+    assert_eq!((list.oldest(), list.is_empty()), (None, true));
+}
+
+#[test]
 fn more_changes_than_may_wait_are_refused() {
     let mut list = PendingList::default();
     let count = u32::try_from(PENDING_MAX).unwrap();
