@@ -1,5 +1,5 @@
-//! Benchmark fixtures: a catalog of any size without the platters, and (`staged`) logs of any size
-//! without the catalog.
+//! Benchmark fixtures: a catalog of any size without the platters, and (`staging`) logs of
+//! any size without the catalog.
 //!
 //! The objects of [`fill`] claim to be on glass, and their keys are real, but no platter file
 //! exists. Such an archive starts, lists and shows objects, and cannot restore any.

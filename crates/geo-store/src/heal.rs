@@ -7,7 +7,7 @@
 //!                      ... in the end, unsure or a problem
 //! ```
 //!
-//! Not here: hints, and rebuilding a lost site (`keeper`).
+//! Not here: hints, and rebuilding a lost site (`maintenance`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

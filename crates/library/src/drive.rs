@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Only a platter inside can be mounted, only a mounted platter can be faced, and a slot expects
-//! one platter at a time. Not here: what a drive does next (`drives.rs`) and whether it should
-//! insist on verifying (`verification.rs`).
+//! one platter at a time. Not here: what a drive does next (`drive_dispatch.rs`) and whether it
+//! should insist on verifying (`verification.rs`).
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, TrackIndex};
 

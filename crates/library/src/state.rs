@@ -1,7 +1,7 @@
 //! The values that the parts of the controller share: requests, platters and trips.
 //!
-//! Values only. The state is in the parts: platters in `shelf.rs`, shuttles in `fleet.rs`, drives
-//! in `drive.rs`, requests in `requests.rs`.
+//! Values only. The state is in the parts: platters in `platter_table.rs`, shuttles in `fleet.rs`,
+//! drives in `drive.rs`, requests in `requests.rs`.
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The controller: events in, commands out. `switch` changes the spinning group, `serving`
-//! chooses what runs in it, `losing` handles lost disks.
+//! The controller: events in, commands out. `switch` changes the spinning group, `service`
+//! chooses what runs in it, `failures` handles lost disks.
 
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox};
 use serde::{Deserialize, Serialize};

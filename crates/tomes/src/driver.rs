@@ -10,8 +10,8 @@
 //!                                                Send, Answer: only then
 //! ```
 //!
-//! Commits for events that arrived together share a sync (`held`): messages, disk writes and other
-//! disk commands wait for the rows before them; only reads do not.
+//! Commits for events that arrived together share a sync (`commit_batch`): messages, disk
+//! writes and other disk commands wait for the rows before them; only reads do not.
 //!
 //! When a write or sync fails, the tome is given up: its disk is spun down, waiting requests fail,
 //! and nothing more is done until its files can be reopened and written to (`recovery`). The core's

@@ -16,7 +16,7 @@
 //!   PATH/spaces            ours: a version line, for each space `N NAME`, and a checksum
 //!   PATH/renewed.part      the empty journal that replaces another; discarded if found
 //!   PATH.part              a store that is being created; discarded if found
-//!   PATH.cut               torn batches that were cut off; see `aside`
+//!   PATH.cut               torn batches that were cut off; see `cut_batch`
 //! ```
 
 use std::collections::BTreeMap;

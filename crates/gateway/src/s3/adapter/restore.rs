@@ -21,7 +21,7 @@ pub(super) async fn restore(
     let retrieval_request = restore_request(input.restore_request)?;
     let outcome = archive.restore(&bucket, &key, retrieval_request).await.map_err(to_s3_error)?;
     let mut response = S3Response::new(RestoreObjectOutput::default());
-    // s3s always answers 200. `answers` sets the status by which clients tell 202 (accepted) from
+    // s3s always answers 200. `responses` sets the status by which clients tell 202 (accepted) from
     // 200 (extended).
     response.extensions.insert(StatusOverride(match outcome {
         RestoreOutcome::Accepted => StatusCode::ACCEPTED,
