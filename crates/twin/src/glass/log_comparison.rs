@@ -12,8 +12,9 @@
 //!
 //! With the log of the archive's restores, the twin gets the requests of the clients: their
 //! restores go to the archive's restore controller, which sends reads to the library
-//! (`restore_log`). Without it, each read arrives at its logged time, whatever happened to earlier ones. Only the
-//! storing of a new platter follows its verification, because the library accepts no other order.
+//! (`restore_log`). Without it, each read arrives at its logged time, whatever happened to earlier
+//! ones. Only the storing of a new platter follows its verification, because the library accepts
+//! no other order.
 
 mod fetch_order;
 mod replayer;
