@@ -1,7 +1,7 @@
 //! What must hold of platters and file lists, whatever the bytes: no panic, and what is read is
 //! what its lengths say.
 
-use fulgurite_glass::{ListReader, NoFaults, PlatterReader};
+use fulgurite_platter::{ListReader, NoFaults, PlatterReader};
 use fulgurite_units::PlatterId;
 
 /// The platter that the samples' lists are of.
@@ -10,10 +10,10 @@ pub(crate) const PLATTER: [u8; 16] = [9; 16];
 /// Bytes of a sector of the golden platter, and of its payload before and behind which the rest is.
 const SECTOR_BYTES: usize = 2176;
 const PAYLOAD: std::ops::Range<usize> = 96..2144;
-/// Bytes that say of a page which it is; see `crates/glass/src/header.rs`.
+/// Bytes that say of a page which it is; see `crates/platter/src/header.rs`.
 const PAGE_HEADER_BYTES: usize = 16;
 
-static GOLDEN: &[u8] = include_bytes!("../crates/glass/tests/golden/platter-2.glass");
+static GOLDEN: &[u8] = include_bytes!("../crates/platter/tests/golden/platter-2.glass");
 
 /// Any file, and any header document in sectors whose checksums are right: a platter whose header
 /// fits its size, or an error.

@@ -1,7 +1,7 @@
 //! What must hold of library logs, whatever the bytes: no panic, lines in the order of time, and a
 //! log that is played again ends or says why it cannot.
 
-use fulgurite_library::log::{LogReader, replay};
+use fulgurite_glass_core::control::log::{LogReader, replay};
 
 /// Steps of a log that are played again; a line may ask for much.
 const LINES_MAX: usize = 2000;

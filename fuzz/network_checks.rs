@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_decode::{EngineChoice, MODEL_FORMAT, Model, Tile};
-use fulgurite_glass::numeric::Plane;
+use fulgurite_platter::numeric::Plane;
 
 /// Rows and columns of pixels of what networks are run on: 4 x 4 voxels.
 const SIDE: usize = 12;

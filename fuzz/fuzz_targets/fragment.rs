@@ -1,4 +1,4 @@
-//! Fuzzes `fulgurite_sites::fuzz_api::fragment`.
+//! Fuzzes `fulgurite_geo::stores::fuzz_api::fragment`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_sites::fuzz_api::fragment(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_geo::stores::fuzz_api::fragment(input));

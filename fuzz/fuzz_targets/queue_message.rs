@@ -1,4 +1,4 @@
-//! Fuzzes `fulgurite_platters::fuzz_api::queue_message`.
+//! Fuzzes `fulgurite_glass::fuzz_api::queue_message`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_platters::fuzz_api::queue_message(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_glass::fuzz_api::queue_message(input));

@@ -1,4 +1,4 @@
-//! Fuzzes `fulgurite_sites::fuzz_api::address`.
+//! Fuzzes `fulgurite_geo::stores::fuzz_api::address`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_sites::fuzz_api::address(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fulgurite_geo::stores::fuzz_api::address(input));

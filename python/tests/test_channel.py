@@ -31,7 +31,7 @@ def test_sectors_have_the_shapes_of_their_medium(preset: str, states: int, symbo
 
 
 def test_images_are_those_of_the_rust_tests() -> None:
-    """`images_are_the_same_on_every_machine` in crates/glass pins the same hashes."""
+    """`images_are_the_same_on_every_machine` in crates/platter pins the same hashes."""
     pinned = {"nominal": "07937930b3692534", "phase": "e3dacbe9ada49c57"}
     for preset, expected in pinned.items():
         other = glass.symbols(preset, 32, 2)

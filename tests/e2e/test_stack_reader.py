@@ -1,7 +1,7 @@
 """A reader that was written from the format's document alone reads the stacks of a rack.
 
 The stacks are those of `tests/fixtures/stacks-1.txt`, which the program's writer makes to the byte
-(`crates/stacks/src/tests/golden.rs`).
+(`crates/rack/src/tests/golden.rs`).
 """
 
 from __future__ import annotations

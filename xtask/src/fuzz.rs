@@ -15,10 +15,10 @@ const SECONDS_DEFAULT: u64 = 60;
 /// test` that select them.
 const SEEDED: [(&str, &[&str]); 6] = [
     ("fulgurite-archive", &["--lib", "fuzz_api::"]),
-    ("fulgurite-glass", &["--test", "outside"]),
-    ("fulgurite-library", &["--test", "outside"]),
-    ("fulgurite-platters", &["--lib", "fuzz_api::"]),
-    ("fulgurite-sites", &["--lib", "fuzz_api::"]),
+    ("fulgurite-platter", &["--test", "outside"]),
+    ("fulgurite-glass-core", &["--test", "outside"]),
+    ("fulgurite-glass", &["--lib", "fuzz_api::"]),
+    ("fulgurite-geo", &["--lib", "fuzz_api::"]),
     ("fulgurite-twin", &["--test", "outside"]),
 ];
 

@@ -14,7 +14,7 @@ use fulgurite_codes::durability::{
     LargeGroup, Overhead, Probability, SectorLoss, Track, binomial_tail, smallest_group,
     smallest_track,
 };
-use fulgurite_glass::Geometry;
+use fulgurite_platter::Geometry;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use serde::Serialize;

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_glass::{
+use fulgurite_platter::{
     ListEntry, ListReader, NoFaults, PlatterReader, PlatterRole, PlatterSource, SectorMap,
     TrackBuffer, TrackRole, TrackScan,
 };
@@ -125,7 +125,7 @@ fn show_files(
     reader: &PlatterReader<FileSource>,
     buffer: &mut TrackBuffer,
     out: &Output,
-) -> anyhow::Result<Option<fulgurite_glass::GlassError>> {
+) -> anyhow::Result<Option<fulgurite_platter::GlassError>> {
     let header = reader.header();
     if header.list_bytes == 0 {
         return Ok(None);

@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context as _;
 use fulgurite_archive::{RecoverOptions, RecoverReport};
 use fulgurite_gateway::ColdTiers;
-use fulgurite_stacks::RackStore;
+use fulgurite_rack::RackStore;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, note, pluralize, rate, seconds};
 use fulgurite_terminal::progress::count_bar;
-use fulgurite_tome_store::TomeStore;
+use fulgurite_tome::objects::TomeStore;
 
 use crate::config::{Config, Overrides, process_environment};
 use crate::process::restrict_umask;

@@ -145,7 +145,7 @@ fn check(context: &str, cut_short: impl FnOnce(&Path)) {
     let status = server.wait().unwrap();
     let errors = read_stderr(&mut server);
     assert!(status.success(), "{context}: {status}: {errors}");
-    let places = fulgurite_rack::presets::shape("laptop").unwrap().places().count();
+    let places = fulgurite_rack_core::presets::shape("laptop").unwrap().places().count();
     for (name, count) in [
         ("fulgurite-disk.json", places),
         ("fulgurite-disk.copy.json", places),

@@ -9,7 +9,7 @@ mod staging;
 use std::path::PathBuf;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_platters::bench_support::add_set;
+use fulgurite_glass::bench_support::add_set;
 use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, UnixTime};
 
 pub use self::staging::{lose_catalog, scan, stage};

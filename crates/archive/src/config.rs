@@ -10,7 +10,7 @@ pub use crate::shared::{
 };
 pub use crate::space::SpaceOptions;
 pub use crate::tiers::{Calm, MovePolicy, TierOptions};
-pub use fulgurite_platters::config::{
+pub use fulgurite_glass::config::{
     AnalogOptions, EngineChoice, Fidelity, Geometry, GlassConfig, HOURS, InjectedDamage,
     InjectedRead, InjectedWrite, LibraryOptions, LibraryShape, MediumOptions, Policy, QueueAddress,
     SHARD_SIZE_DEFAULT, Tariff,

@@ -1,7 +1,7 @@
 //! Errors of an archive, with the ids that a caller needs to act.
 
 use fulgurite_catalog::CatalogError;
-use fulgurite_platters::PlattersError;
+use fulgurite_glass::PlattersError;
 use fulgurite_units::{ErrorKind, PlatterId, error_chain};
 
 /// An operation on the archive failed.

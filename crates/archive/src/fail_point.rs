@@ -43,7 +43,7 @@ pub const FAIL_POINTS: [&str; 35] = [
 mod tests {
     #[test]
     fn those_of_the_glass_tier_are_among_them() {
-        for point in fulgurite_platters::FAIL_POINTS {
+        for point in fulgurite_glass::FAIL_POINTS {
             assert!(super::FAIL_POINTS.contains(&point), "{point}");
         }
     }

@@ -4,7 +4,7 @@
 //! Fuzz targets call these with the fuzzer's input, and the tests here with seeded bytes. Not an
 //! interface for anything else.
 
-use fulgurite_platters::fuzz_api::glass_row;
+use fulgurite_glass::fuzz_api::glass_row;
 use fulgurite_units::ObjectId;
 
 use crate::bodies::cipher::{SecretKey, seal_entry};

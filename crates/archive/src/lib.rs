@@ -39,7 +39,7 @@ pub use error::{ArchiveError, Result};
 pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
 pub use fulgurite_catalog::CatalogError;
-pub use fulgurite_platters::{
+pub use fulgurite_glass::{
     DecodeStatus, DecodeWorker, LibrarySnapshot, LibraryStep, LibraryWatch, Machine, Progress,
     Seen, Stop, Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
 };

@@ -182,7 +182,7 @@ const ENTRY_NAMED_BYTES_MAX: usize = BUCKET_NAME_BYTES_MAX
     + TAGS_BYTES_MAX;
 
 /// Maximum bytes of one entry in a platter's file list.
-const ENTRY_LISTED_BYTES_MAX: usize = fulgurite_platters::SEALED_ENTRY_BYTES_MAX as usize;
+const ENTRY_LISTED_BYTES_MAX: usize = fulgurite_glass::SEALED_ENTRY_BYTES_MAX as usize;
 
 const _: () = assert!(ENTRY_NAMED_BYTES_MAX <= ENTRY_LISTED_BYTES_MAX / 2, "with headers it fits");
 const _: () = assert!(ENTRY_LISTED_BYTES_MAX <= ENTRY_RECORD_BYTES_MAX, "logs take no less");

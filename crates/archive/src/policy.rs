@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, keys};
-use fulgurite_platters::Excluded;
+use fulgurite_glass::Excluded;
 use fulgurite_units::UnixTime;
 
 use crate::Result;

@@ -27,7 +27,7 @@ mod tiers;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use fulgurite_platters::{Recovered, platter_files};
+use fulgurite_glass::{Recovered, platter_files};
 use fulgurite_units::{ArchiveId, Clock, Instant, ObjectId};
 
 use self::context::RecoveryContext;
@@ -264,7 +264,7 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
 }
 
 fn find_archive(platters: &[std::path::PathBuf], segments: &[Segment]) -> Option<ArchiveId> {
-    let on_glass = fulgurite_platters::find_archive(platters).ok().flatten();
+    let on_glass = fulgurite_glass::find_archive(platters).ok().flatten();
     on_glass.or_else(|| segments.iter().find_map(logs::archive_of))
 }
 

@@ -37,8 +37,8 @@ mod version4;
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 pub(crate) use fulgurite_catalog::row::{Read, Row, read};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
-use fulgurite_platters::SPACES as GLASS_SPACES;
-pub(crate) use fulgurite_platters::Shard;
+use fulgurite_glass::SPACES as GLASS_SPACES;
+pub(crate) use fulgurite_glass::Shard;
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 

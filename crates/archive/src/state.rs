@@ -11,7 +11,7 @@ use fulgurite_catalog::{
     CatalogError, Committer, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView,
     Transaction,
 };
-use fulgurite_platters::{FailPoints, Panics, Platters, Shared};
+use fulgurite_glass::{FailPoints, Panics, Platters, Shared};
 use fulgurite_units::{ArchiveId, Clock, UnixTime};
 
 use crate::bodies::cipher::random_bytes;

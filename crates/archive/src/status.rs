@@ -22,7 +22,7 @@ use crate::{DecodeStatus, Result, tiers};
 
 pub use crate::bodies::orphan_report::OrphanedSegment;
 pub use crate::restore::watch::FailedRestore;
-pub use fulgurite_platters::{FarStatus, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
+pub use fulgurite_glass::{FarStatus, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 
 /// A snapshot of the archive's state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

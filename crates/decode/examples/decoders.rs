@@ -20,7 +20,7 @@ use std::time::Duration;
 use fulgurite_decode::{
     Decoder, EngineChoice, Learned, LinearFit, Matched, Model, Score, Scores, registered,
 };
-use fulgurite_glass::channel::{
+use fulgurite_platter::channel::{
     Channel, Medium, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
     WriteFaults,
 };

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "it prints, and stops at nonsense")]
 
 use fulgurite_decode::LinearFit;
-use fulgurite_glass::channel::{
+use fulgurite_platter::channel::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorShape, WriteFaults,
 };
 use fulgurite_units::Seed;

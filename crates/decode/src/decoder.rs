@@ -2,7 +2,7 @@
 
 use fulgurite_codes::CodeError;
 use fulgurite_codes::symbols::Demapper;
-use fulgurite_glass::channel::{SectorImages, SectorShape};
+use fulgurite_platter::channel::{SectorImages, SectorShape};
 
 use crate::{DecodeError, SymbolProbabilities};
 

@@ -1,8 +1,8 @@
 //! Demaps estimates of voxels to probabilities, with a Gaussian in the plane for each symbol.
 
 use fulgurite_codes::{CodeError, symbols};
-use fulgurite_glass::channel::Medium;
-use fulgurite_glass::numeric::{LANES, dispatch_simd, sincos_turns};
+use fulgurite_platter::channel::Medium;
+use fulgurite_platter::numeric::{LANES, dispatch_simd, sincos_turns};
 use serde::{Deserialize, Serialize};
 
 use crate::decoder::bits_per_symbol;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use fulgurite_glass::GlassError;
+use fulgurite_platter::GlassError;
 
 /// A decoder cannot work with its input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,8 @@
 //! Windows are taken at whole pixels of images resampled to the voxels' positions, which is
 //! equivalent to what the bank of taps computes when decoding.
 
-use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::dispatch_simd;
+use fulgurite_platter::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_platter::numeric::dispatch_simd;
 
 use crate::demap::target;
 use crate::front::FrontEnd;

@@ -15,8 +15,8 @@
 //! `dense` (measured on 40 sectors). Everything is computed in one pass, row by row, in buffers
 //! that are reused from sector to sector; the tones that locate voxels are summed in the same pass.
 
-use fulgurite_glass::channel::SectorImages;
-use fulgurite_glass::numeric::{
+use fulgurite_platter::channel::SectorImages;
+use fulgurite_platter::numeric::{
     DOWNSAMPLING_VARIANCE, Magnifier, Plane, blur, dispatch_simd, downsample, to_u16,
 };
 

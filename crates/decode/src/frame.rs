@@ -15,7 +15,7 @@
 use fulgurite_codes::ldpc::{Block, Rate};
 use fulgurite_codes::sector::{Report, SectorCodec, SectorFormat};
 use fulgurite_codes::symbols::{Alphabet, Axis, DemapMethod, Demapper};
-use fulgurite_glass::channel::{Medium, SECTOR_SIDE_MIN, SectorShape};
+use fulgurite_platter::channel::{Medium, SECTOR_SIDE_MIN, SectorShape};
 use fulgurite_units::Seed;
 
 use crate::decoder::demapper_error;

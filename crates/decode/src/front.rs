@@ -1,7 +1,7 @@
 //! The front end of all decoders, with buffers that are reused from sector to sector.
 
-use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::Plane;
+use fulgurite_platter::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_platter::numeric::Plane;
 
 use crate::decoder::check;
 use crate::{DecodeError, Displacement, FlatImages, resample};

@@ -15,7 +15,7 @@ mod bank;
 mod kernel;
 
 use fulgurite_codes::symbols;
-use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_platter::channel::{Medium, SectorImages, SectorShape};
 use serde::{Deserialize, Serialize};
 
 use self::bank::Bank;

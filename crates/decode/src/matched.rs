@@ -3,8 +3,8 @@
 //! A filter as wide as the spot would double the interference of neighbors (the pitch is 2.4 of its
 //! sigma), so the field is only smoothed a little before it is sampled.
 
-use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::{Plane, blur};
+use fulgurite_platter::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_platter::numeric::{Plane, blur};
 
 use crate::decoder::check;
 use crate::{DecodeError, Decoder, Demapper, Displacement, FlatImages, SymbolProbabilities};

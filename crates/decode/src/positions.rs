@@ -3,7 +3,7 @@
 //! Displacements change slowly, so neighbors mostly have the same fraction, a pitch apart: voxels
 //! with the same weights are processed together.
 
-use fulgurite_glass::numeric::{dispatch_simd, round};
+use fulgurite_platter::numeric::{dispatch_simd, round};
 
 use crate::flat::BORDER;
 use crate::{Displacement, FlatImages};
@@ -87,7 +87,7 @@ impl<const FRACTIONS: usize> VoxelPositions<FRACTIONS> {
 mod tests {
     //! Runs against single voxels.
 
-    use fulgurite_glass::channel::{SectorImages, SectorShape};
+    use fulgurite_platter::channel::{SectorImages, SectorShape};
     use fulgurite_units::Seed;
 
     use super::{Run, VoxelPositions, Window};

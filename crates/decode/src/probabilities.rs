@@ -1,11 +1,11 @@
 //! Probabilities of the symbols of a sector's voxels.
 //!
-//! Sixteen voxels are normalized side by side, with the series of [`fulgurite_glass::numeric`] for
-//! exponential and logarithm. The platform's functions, one number at a time, took a sixth of a
+//! Sixteen voxels are normalized side by side, with the series of [`fulgurite_platter::numeric`]
+//! for exponential and logarithm. The platform's functions, one number at a time, took a sixth of a
 //! learned decoder's time. They were slowest where a decoder is sure; denormal numbers are a likely
 //! cause, but this is not proven.
 
-use fulgurite_glass::numeric::{LANES, dispatch_simd, exp_negative, ln};
+use fulgurite_platter::numeric::{LANES, dispatch_simd, exp_negative, ln};
 
 /// Natural logarithms of the probabilities of each symbol, voxel by voxel. They are normalized: the
 /// exponentials of a voxel add to 1.

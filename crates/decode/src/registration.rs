@@ -10,8 +10,8 @@
 //! the tone; and taking the phase of each block by itself, which at corners is off by a whole pitch
 //! as soon as the sector is rotated or scaled by more than half of one.
 
-use fulgurite_glass::channel::SectorShape;
-use fulgurite_glass::numeric::{Plane, blur, sincos_turns};
+use fulgurite_platter::channel::SectorShape;
+use fulgurite_platter::numeric::{Plane, blur, sincos_turns};
 
 use crate::FlatImages;
 use crate::tones::BLOCK;

@@ -7,10 +7,10 @@
 //! pixel: a tenth of the stages' residual error, and coarse enough that neighbors mostly have the
 //! same weights and are shifted together, in rows of pixels with all states interleaved.
 
-use fulgurite_glass::channel::SectorShape;
+use fulgurite_platter::channel::SectorShape;
 #[cfg(feature = "learned")]
-use fulgurite_glass::numeric::to_u16;
-use fulgurite_glass::numeric::{Plane, dispatch_simd};
+use fulgurite_platter::numeric::to_u16;
+use fulgurite_platter::numeric::{Plane, dispatch_simd};
 
 use crate::cubic::cubic;
 use crate::flat::{MEAN, STATES, STEPS};

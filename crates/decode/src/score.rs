@@ -6,7 +6,7 @@
 //! label. It is what a code over these bits can reach; an LDPC codeword lies in one sector, so the
 //! worst sectors set the rate.
 
-use fulgurite_glass::channel::{Medium, SectorShape};
+use fulgurite_platter::channel::{Medium, SectorShape};
 use serde::Serialize;
 
 use crate::SymbolProbabilities;

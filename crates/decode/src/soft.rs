@@ -19,7 +19,7 @@ mod outcomes;
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::symbols::{DemapMethod, Demapper};
-use fulgurite_glass::channel::{Medium, SectorShape, Shares};
+use fulgurite_platter::channel::{Medium, SectorShape, Shares};
 use fulgurite_units::{RandomStream, Seed};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::sector::Report;
-use fulgurite_glass::{SectorExtent, SectorReading};
+use fulgurite_platter::{SectorExtent, SectorReading};
 use fulgurite_units::Seed;
 
 use crate::voxels::{margin, sector_seeds};
@@ -14,7 +14,7 @@ use crate::{DecodeError, DrawResult, SectorFrame, SoftChannel, SoftStatistics};
 #[derive(Debug)]
 pub struct SoftReader {
     channel: Arc<SoftChannel>,
-    medium: fulgurite_glass::channel::Medium,
+    medium: fulgurite_platter::channel::Medium,
     rate: Rate,
     seed: Seed,
     reads_max: u8,
@@ -46,7 +46,7 @@ impl SoftReader {
         Self { channel, medium, rate, seed, reads_max, frame: None, soft: Vec::new() }
     }
 
-    /// Reads neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does. `read`
+    /// Reads neighboring sectors of a track, as [`fulgurite_platter::Medium::read`] does. `read`
     /// identifies this read.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 mod bytes;
 mod voxels;
 
-use fulgurite_glass::channel::{
+use fulgurite_platter::channel::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape, WriteFaults,
 };
 use fulgurite_units::Seed;
@@ -160,7 +160,7 @@ fn decoders_forget_the_sectors_before() {
 
 #[test]
 fn a_demapper_knows_its_clouds() {
-    let medium = fulgurite_glass::channel::Medium::Birefringent;
+    let medium = fulgurite_platter::channel::Medium::Birefringent;
     let demapper = Demapper::isotropic(medium, 0.02).unwrap();
     let found = demapper.probabilities(&[[1.0, 0.0], [0.0, 1.0], [-0.9, 0.1]]);
     assert_eq!([0, 1, 2].map(|i| found.likeliest(i)), [0, 2, 4]);
@@ -180,7 +180,7 @@ fn a_demapper_knows_its_clouds() {
 /// uniform.
 #[test]
 fn scores_are_what_they_should_be() {
-    let medium = fulgurite_glass::channel::Medium::Birefringent;
+    let medium = fulgurite_platter::channel::Medium::Birefringent;
     let shape = shape(16);
     let sure = |symbol: usize| {
         let voxel: Vec<f32> = (0..8).map(|k| if k == symbol { 0.0 } else { -30.0 }).collect();

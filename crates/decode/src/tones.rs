@@ -1,7 +1,7 @@
 //! Amplitude and phase of the tone at the pitch in each block of a sector, by which
 //! `registration.rs` finds voxels. It is summed row by row while the images are flattened.
 
-use fulgurite_glass::numeric::{Plane, dispatch_simd, sincos_turns};
+use fulgurite_platter::numeric::{Plane, dispatch_simd, sincos_turns};
 
 /// Side of a block in voxels.
 pub(crate) const BLOCK: usize = 16;

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::sector::{Failure, Report};
-use fulgurite_glass::channel::{
+use fulgurite_platter::channel::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, WriteFaults,
 };
-use fulgurite_glass::{SECTOR_HEADER_BYTES, SectorExtent, SectorReading};
+use fulgurite_platter::{SECTOR_HEADER_BYTES, SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, Seed};
 
 use crate::{DecodeError, Decoder, SectorFrame, SymbolProbabilities};
@@ -117,8 +117,8 @@ impl VoxelReader {
         self.decoders.iter().map(|decoder| decoder.name()).collect()
     }
 
-    /// Reads neighboring sectors of a track in a drive, as [`fulgurite_glass::Medium::read`] does.
-    /// `read` identifies this read; only the sectors `wanted` are read, the others are their
+    /// Reads neighboring sectors of a track in a drive, as [`fulgurite_platter::Medium::read`]
+    /// does. `read` identifies this read; only the sectors `wanted` are read, the others are their
     /// neighbors.
     ///
     /// # Errors

@@ -4,14 +4,14 @@ use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_archive_commands::config::ConfigError;
 use fulgurite_client::s3::S3Error;
 use fulgurite_gateway::GatewayError;
-use fulgurite_geo_store::GeoError;
-use fulgurite_glass::GlassError;
-use fulgurite_sites_net::NodeError;
-use fulgurite_stacks::StacksError;
+use fulgurite_geo::objects::GeoError;
+use fulgurite_geo::remote::NodeError;
+use fulgurite_platter::GlassError;
+use fulgurite_rack::StacksError;
 use fulgurite_terminal::exit::Exit;
-use fulgurite_tome_store::StoreError;
-use fulgurite_tomes::TomesError;
-use fulgurite_tomes_net::NetError;
+use fulgurite_tome::TomesError;
+use fulgurite_tome::objects::StoreError;
+use fulgurite_tome::remote::NetError;
 
 /// Returns the exit code of `error`: the first of its causes that has one decides.
 pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
@@ -100,7 +100,7 @@ fn exit_of_kind(kind: fulgurite_units::ErrorKind) -> Exit {
 }
 
 fn exit_of_glass(error: &GlassError) -> Exit {
-    use fulgurite_glass::ErrorKind;
+    use fulgurite_platter::ErrorKind;
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::Conflict => Exit::Corrupt,
         ErrorKind::Invalid => Exit::Usage,

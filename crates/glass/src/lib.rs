@@ -1,63 +1,68 @@
-//! The medium: geometry, sectors and the platter format, written once and read many times.
+//! The glass tier: platters in files, the simulated medium, the decoders, and the library that
+//! moves platters.
 //!
-//! ```text
-//! PlatterHeader --> WriteDrive::write(Blank) --> PlatterWriter --finish--> Written
-//!                                                     |
-//!                                                PlatterSink, later PlatterSource
-//!                                                     |
-//! user bytes <-- TrackBuffer <-- PlatterReader::read_track <-- open
-//!                                    lost? within-track, large-group; then SetDecoder
-//! ```
-//!
-//! This crate does no I/O of its own: sinks and sources are passed in. It does not encrypt: bytes
-//! are stored as the caller supplies them. Payloads and redundancy are real, the medium is
-//! simulated: a [`Medium`] decides what a read returns. The format is docs/formats/platter.md,
-//! which each platter carries as [`FORMAT_TEXT`].
+//! It knows bodies by their ids. It does not know what a body belongs to - object, bucket, class -
+//! or what decrypts it, nor anything of S3. [`Platters`] is all of the tier while an archive is
+//! open, and [`Recovered`] is what can be read from platters without one.
 
-mod airgap;
-mod audit;
-pub mod channel;
+#[doc(hidden)]
+pub mod bench_support;
+mod bodies;
+mod carry;
+pub mod config;
+mod context;
+mod decode_service;
 mod error;
-mod faults;
-mod geometry;
-mod group;
-mod header;
-mod information_track;
-pub mod limits;
-mod list;
+mod fail_point;
+mod far;
+mod fetch;
+#[doc(hidden)]
+pub mod fuzz_api;
+mod injected;
+mod library_driver;
+mod limits;
 mod medium;
-pub mod numeric;
-mod open;
-mod reader;
+mod panics;
+mod plan;
+mod platter_files;
+mod platters;
+mod progress;
+mod recover;
+mod repairs;
+mod rows;
 mod seal;
-mod sector;
-mod set;
-mod sink;
-mod source;
-mod track;
+mod shard;
+mod status;
+#[cfg(test)]
+mod testing;
+mod verification;
 mod verify;
-mod version;
-mod writer;
+mod write_set;
 
-pub use fulgurite_units::ErrorKind;
-
-pub use airgap::{Blank, WrittenPlatter};
-pub use error::{CodeLevel, GlassError, Unreadable};
-pub use faults::{Faults, NoFaults, SeededFaults};
-pub use geometry::{Address, Column, Geometry, TrackMap, TrackRole};
-pub use header::{FORMAT_TEXT, PlatterHeader, PlatterRole, SetMember};
-pub use information_track::InformationTrack;
-pub use list::{ListEntry, ListReader, ListWriter, list_bytes, list_entry_bytes};
-pub use medium::{Medium, SectorExtent, SectorReading};
-pub use reader::{PlatterReader, TrackReport};
-pub use seal::{SEAL_BYTES, SEAL_MAGIC, SEAL_RECORD_BYTES, Seal};
-pub use sector::{
-    Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
+pub use bodies::{
+    Backlog, Bodies, IngestedBody, KeepReason, PlacedShard, ReadAt, Released, WaitingBody, WriteAt,
 };
-pub use set::{Member, SetDecoder, SetEncoder, SetReport};
-pub use sink::PlatterSink;
-pub use source::PlatterSource;
-pub use track::TrackBuffer;
-pub use verify::{SectorMap, SectorMargins, TrackScan, Verification, VerifyReport};
-pub use version::FormatVersion;
-pub use writer::{PlatterWriter, WriteDrive};
+pub use carry::{Carrier, FarStatus};
+pub use context::Shared;
+pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
+pub use error::{PlattersError, Result};
+pub use fail_point::{FAIL_POINTS, FailPoints};
+pub use far::{FarLibrary, ReadPlatter};
+pub use fetch::{Fetched, PlatterVisit, SetRecovery, ShardRequest};
+pub use fulgurite_glass_core::control::Machine;
+pub use library_driver::{LibrarySnapshot, LibraryStep, LibraryWatch, Seen, WatchEnd, begin_log};
+pub use limits::SEALED_ENTRY_BYTES_MAX;
+pub use panics::Panics;
+pub use platters::Platters;
+pub use progress::{Part, Progress};
+pub use recover::{ListedShard, ListsReport, Recovered, SalvagedRows, find_archive, platter_files};
+pub use rows::SPACES;
+pub use seal::{Excluded, SealReadiness, SealTrigger};
+pub use shard::{Shard, cipher_crc, joined_crc};
+pub use status::{GlassStatus, OnPlatter, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
+pub use verification::{Verification, VerifiedSector, VerifiedTrack};
+pub use verify::Stored;
+
+use context::Context;
+use medium::{MediumHandle, SimulatedMedium};
+use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};

@@ -1,383 +1,333 @@
-//! Verifies a whole platter by reading it once, as every later read will: is each byte readable,
-//! and with what margin?
-//!
-//! It is one pass in the order of the file. Counting failed sectors is enough to know whether a
-//! track can be restored within itself, so the pass decodes nothing; tracks with more failures are
-//! tried with their large group afterwards. Whether the redundancy is correct is checked from
-//! signatures, see [`crate::audit`].
+//! Reads platters completely: each on a drive, or later where decoding takes longer than a drive
+//! waits.
 
-use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum, Signature, signature};
-use fulgurite_units::{PlatterId, TrackIndex};
-use serde::{Deserialize, Serialize};
+use fulgurite_catalog::keys;
+use fulgurite_glass_core::control::TrackSpan;
+use fulgurite_platter::{PlatterReader, TrackBuffer, Verification, VerifyReport};
+use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
-use crate::GlassError;
-use crate::InformationTrack;
-use crate::PlatterSource;
-use crate::audit::Audit;
-use crate::geometry::{TrackMap, TrackRole};
-use crate::medium::{Medium, SectorReading};
-use crate::reader::PlatterReader;
-use crate::sector::payload;
-use crate::track::TrackBuffer;
+use crate::context::Context;
+use crate::far::{self, OpenPlatter};
+use crate::library_driver::{self, LiveLibrary, Pace, Pass, Read, ReadDeadline, Verify};
+use crate::medium::MediumHandle;
+use crate::progress::{Part, Progress, platter_bytes};
+use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
+use crate::status::VerifiedPlatter;
+use crate::write_set::glass_error;
+use crate::{PlattersError, Result, verification};
 
-/// Result of a pass for one physical track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct TrackScan {
-    /// Physical track.
-    pub track: TrackIndex,
-    /// Role of the track.
-    pub role: TrackRole,
-    /// Number of sectors.
-    pub sectors: u16,
-    /// Number of failed sectors.
-    pub failed: u16,
-}
+/// Pause before a platter that could not be decoded is retried, and interval of checks whether to
+/// stop.
+const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(10);
+const STOP_POLL: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Result of a verification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct VerifyReport {
-    /// ID of the platter.
-    pub platter: PlatterId,
-    /// Number of physical tracks read.
-    pub tracks: u32,
-    /// Number of sectors read.
-    pub sectors: u64,
-    /// Number of failed sectors.
-    pub failed_sectors: u64,
-    /// Further failures that the worst track could have had before its own redundancy was
-    /// exhausted; negative when it was. Header tracks have no redundancy of this kind and do not
-    /// count.
-    pub worst_margin: i32,
-    /// Number of information tracks that needed their large group and were restored.
-    pub repaired_by_group: u32,
-    /// Information tracks that this platter's codes cannot restore.
-    pub unreadable: Vec<InformationTrack>,
-    /// Decoding margins of the sectors read; `None` when the medium does not decode.
-    pub margins: Option<SectorMargins>,
-    /// Result of each sector, for tracks where not all sectors were simply read; for every track,
-    /// where the medium decodes.
-    #[serde(skip)]
-    pub readings: Vec<(TrackIndex, Vec<SectorReading>)>,
-    /// Number of bytes read in the pass.
+/// The result of a drive, once it is done.
+pub(crate) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
+
+/// A platter in its slot, or in a library at another site.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    platter: PlatterId,
+    /// `None` at another site, where it needs no machine of this library.
+    slot: Option<SlotIndex>,
+    set: SetId,
+    tracks: u32,
+    /// Bytes of all its tracks.
     pub bytes: u64,
-    /// Physical tracks whose redundancy, within the track or of the large group, does not match
-    /// their information: it was wrong before it was written.
-    pub mismatched: Vec<TrackIndex>,
-    /// Whether the sectors match the digest in the final record; `None` when a sector failed,
-    /// because then it is unknown.
-    pub seal_matches: Option<bool>,
+    /// Why it cannot be read: its row in the catalog, or that of its set, is damaged.
+    unreadable: Option<String>,
 }
 
-/// Decoding margins of the sectors of a platter, as the unused part of the decoder's effort in
-/// hundredths: 100 for a sector read without an error, close to 0 for one that may be lost next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SectorMargins {
-    /// Number of sectors that were decoded.
-    pub sectors: u64,
-    /// Margin of the worst sector.
-    pub least: u8,
-    /// 10th percentile of the margins.
-    pub tenth: u8,
-    /// Median of the margins.
-    pub median: u8,
-}
-
-/// Histogram of margins.
-struct MarginHistogram([u64; 101]);
-
-impl MarginHistogram {
-    const fn new() -> Self {
-        Self([0; 101])
+impl Stored {
+    /// Creates a platter whose row, or whose set's row, cannot be read.
+    fn unreadable(platter: PlatterId, set: SetId, reason: String) -> Self {
+        let (slot, tracks, bytes, unreadable) = (None, 0, 0, Some(reason));
+        Self { platter, slot, set, tracks, bytes, unreadable }
     }
 
-    fn add(&mut self, reading: SectorReading) {
-        match reading {
-            SectorReading::Read { margin: Some(margin) } => {
-                self.0[usize::from(margin.min(100))] += 1;
-            }
-            SectorReading::Read { margin: None } | SectorReading::Lost => {}
-        }
-    }
-
-    /// Summarizes the margins; `None` if there are none.
-    fn sum(&self) -> Option<SectorMargins> {
-        let sectors: u64 = self.0.iter().sum();
-        // Returns the margin of the sector that has `worse` worse ones.
-        let at = |worse: u64| {
-            let mut seen = 0;
-            (0u8..).zip(&self.0).find_map(|(margin, count)| {
-                seen += count;
-                (seen > worse).then_some(margin)
-            })
-        };
-        Some(SectorMargins {
+    /// Returns the report of a platter that could not be read.
+    fn failed(&self, reason: String) -> VerifiedPlatter {
+        let (sectors, sectors_failed, margin_min, tracks_by_group) = (0, 0, 0, 0);
+        VerifiedPlatter {
+            platter: self.platter,
+            set: self.set,
             sectors,
-            least: at(0)?,
-            tenth: at(sectors / 10)?,
-            median: at(sectors / 2)?,
-        })
-    }
-}
-
-impl VerifyReport {
-    /// Whether every user byte of the platter can be read, and redundancy and final record match.
-    #[must_use]
-    pub fn is_readable(&self) -> bool {
-        self.unreadable.is_empty() && self.mismatched.is_empty() && self.seal_matches != Some(false)
-    }
-}
-
-/// Which sectors of a platter are good, as text and for `--json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SectorMap {
-    /// The platter.
-    pub platter: PlatterId,
-    /// All physical tracks.
-    pub tracks: Vec<TrackScan>,
-}
-
-/// Results of a pass for the sectors of a track.
-#[derive(Default)]
-struct SectorResults {
-    /// Signatures of the payloads, `None` for failed sectors.
-    signatures: Vec<Option<Signature>>,
-    readings: Vec<SectorReading>,
-}
-
-/// A verification in progress. It can pause after any track and resume later, also in another
-/// drive: its results are kept. After an error it must be discarded.
-///
-/// ```text
-/// begin -> step: track 0, 1, 2 ... last -> step: each failed track with its large group -> finish
-///               '-- it can pause between any two steps --'
-/// ```
-pub struct Verification {
-    report: VerifyReport,
-    map: TrackMap,
-    audit: Option<Audit>,
-    margins: MarginHistogram,
-    digest: RunningChecksum,
-    /// Information tracks that failed, and how many of them were tried with their large groups.
-    suspects: Vec<InformationTrack>,
-    tried: usize,
-    found: SectorResults,
-}
-
-impl fmt::Debug for Verification {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verification")
-            .field("platter", &self.report.platter)
-            .field("tracks", &self.report.tracks)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Verification {
-    /// Begins the verification of a platter.
-    ///
-    /// # Errors
-    /// When its geometry has no codes.
-    pub fn begin<R: PlatterSource>(reader: &PlatterReader<R>) -> Result<Self, GlassError> {
-        let redundancy = reader.header.geometry.track_redundancy_sectors;
-        let report = VerifyReport {
-            platter: reader.header.platter,
-            tracks: 0,
-            sectors: 0,
-            failed_sectors: 0,
-            worst_margin: i32::from(redundancy),
-            repaired_by_group: 0,
-            unreadable: Vec::new(),
-            margins: None,
-            readings: Vec::new(),
-            bytes: 0,
-            mismatched: Vec::new(),
-            seal_matches: None,
-        };
-        Ok(Self {
-            report,
-            map: reader.map.clone(),
-            audit: Audit::new(reader.header.format, &reader.map)?,
-            margins: MarginHistogram::new(),
-            digest: RunningChecksum::new(),
-            suspects: Vec::new(),
-            tried: 0,
-            found: SectorResults::default(),
-        })
-    }
-
-    /// Returns the number of physical tracks that are done; the last one only counts after the
-    /// large groups.
-    #[must_use]
-    pub const fn tracks_done(&self) -> u32 {
-        let is_reading = self.report.tracks < self.map.tracks();
-        let is_done = !is_reading && self.tried == self.suspects.len();
-        if is_reading || is_done { self.report.tracks } else { self.report.tracks - 1 }
-    }
-
-    /// Reads the next track, or tries the next failed one with its large group. Returns `false`
-    /// when nothing is left to do.
-    ///
-    /// # Errors
-    /// When the source or the medium fails. Unreadable tracks are in the report.
-    pub fn step<R: PlatterSource>(
-        &mut self,
-        reader: &PlatterReader<R>,
-        medium: &dyn Medium,
-        buffer: &mut TrackBuffer,
-    ) -> Result<bool, GlassError> {
-        assert_eq!(reader.header.platter, self.report.platter, "a platter is verified by itself");
-        if self.report.tracks < self.map.tracks() {
-            let track = TrackIndex::new(self.report.tracks);
-            let (digest, found) = (&mut self.digest, &mut self.found);
-            let scan = reader.scan_track(track, medium, buffer, digest, found)?;
-            self.count(reader, &scan)?;
-            return Ok(true);
+            sectors_failed,
+            margin_min,
+            tracks_by_group,
+            tracks_unreadable: u64::from(self.tracks),
+            sector_margins: None,
+            error: Some(reason),
         }
-        let Some(&suspect) = self.suspects.get(self.tried) else { return Ok(false) };
-        match reader.read_track(suspect, medium, buffer) {
-            Ok(_) => self.report.repaired_by_group += 1,
-            Err(GlassError::Unreadable(_)) => self.report.unreadable.push(suspect),
-            Err(error) => return Err(error),
+    }
+}
+
+/// A verification in progress, with the platter open.
+type Reading = (PlatterReader<OpenPlatter>, Verification);
+
+/// Reads platters completely.
+#[derive(Clone, Debug)]
+pub(crate) struct Verifier {
+    context: Arc<Context>,
+    library: LiveLibrary,
+    medium: MediumHandle,
+    progress: Arc<Progress>,
+}
+
+impl Verifier {
+    /// Creates a verifier on this library, which counts what it reads.
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        library: &LiveLibrary,
+        progress: &Arc<Progress>,
+    ) -> Self {
+        Self {
+            context: Arc::clone(context),
+            library: library.clone(),
+            medium: MediumHandle::deferred(&context.medium),
+            progress: Arc::clone(progress),
         }
-        self.tried += 1;
-        Ok(true)
     }
 
-    /// Adds the results of a track.
-    fn count<R: PlatterSource>(
-        &mut self,
-        reader: &PlatterReader<R>,
-        scan: &TrackScan,
-    ) -> Result<(), GlassError> {
-        let geometry = &reader.header.geometry;
-        let (report, found) = (&mut self.report, &self.found);
-        if let Some(audit) = &mut self.audit {
-            audit.track(scan.track, scan.role, &found.signatures)?;
+    /// Returns the result of a drive, or reads the platter later where decoding takes longer than a
+    /// drive waits.
+    pub(crate) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
+        match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(Err(PlattersError::Undecoded { .. })) => self.read_later(platter),
+            None if self.context.medium.can_defer_decoding() => {
+                let report = self.read_later(platter);
+                self.context.fail.pass("verify-platter");
+                report
+            }
+            Some(read) => read,
+            None => Err(PlattersError::Internal { what: "a drive read nothing".to_owned() }),
         }
-        found.readings.iter().for_each(|reading| self.margins.add(*reading));
-        let plain = SectorReading::Read { margin: None };
-        if found.readings.iter().any(|reading| *reading != plain) {
-            report.readings.push((scan.track, found.readings.clone()));
-        }
-        report.tracks += 1;
-        report.sectors += u64::from(scan.sectors);
-        report.failed_sectors += u64::from(scan.failed);
-        report.bytes += geometry.track_image_bytes() as u64;
-        let margin = i32::from(geometry.track_redundancy_sectors) - i32::from(scan.failed);
-        match scan.role {
-            TrackRole::Header(_) => {}
-            TrackRole::Redundancy { .. } => report.worst_margin = report.worst_margin.min(margin),
-            TrackRole::Information(track) => {
-                report.worst_margin = report.worst_margin.min(margin);
-                if margin < 0 {
-                    self.suspects.push(track);
+    }
+
+    /// Returns the work of a drive for the verification of a platter. It pauses when customers need
+    /// the drive.
+    pub(crate) fn verification(&self, platter: PlatterId) -> (Verify, Outcome) {
+        let outcome = Outcome::default();
+        let (verifier, shared) = (self.clone(), Arc::clone(&outcome));
+        let mut paused: Option<Reading> = None;
+        let mut part = self.progress.part();
+        let mut is_done = self.context.medium.can_defer_decoding();
+        let work = move |pace: &Pace| {
+            if is_done {
+                return Pass::Complete;
+            }
+            let report = match verifier.read_on(platter, (&mut paused, &mut part), pace) {
+                Ok(None) => {
+                    let done = paused.as_ref().map_or(0, |(_, found)| found.tracks_done());
+                    return Pass::Paused { tracks_done: done };
                 }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the report, when [`Self::step`] has nothing left to do.
-    #[must_use]
-    pub fn finish<R: PlatterSource>(mut self, reader: &PlatterReader<R>) -> VerifyReport {
-        assert_eq!(self.tracks_done(), self.map.tracks(), "it is finished when it is done");
-        self.report.margins = self.margins.sum();
-        self.report.mismatched = self.audit.map(Audit::finish).unwrap_or_default();
-        if self.report.failed_sectors == 0 {
-            self.report.seal_matches = Some(self.digest.finish() == reader.seal().digest);
-        }
-        self.report
-    }
-}
-
-impl<R: PlatterSource> PlatterReader<R> {
-    /// Reads the whole platter and reports what later reads can expect. `progress` gets the tracks
-    /// done and the total number of tracks.
-    ///
-    /// # Errors
-    /// When the source fails. Unreadable tracks are in the report.
-    pub fn verify(
-        &self,
-        medium: &dyn Medium,
-        buffer: &mut TrackBuffer,
-        progress: &mut dyn FnMut(u32, u32),
-    ) -> Result<VerifyReport, GlassError> {
-        let mut verification = Verification::begin(self)?;
-        let tracks = self.map.tracks();
-        while verification.step(self, medium, buffer)? {
-            progress(verification.tracks_done(), tracks);
-        }
-        Ok(verification.finish(self))
-    }
-
-    /// Returns which sectors can be read.
-    ///
-    /// # Errors
-    /// When the source fails.
-    pub fn sector_map(
-        &self,
-        medium: &dyn Medium,
-        buffer: &mut TrackBuffer,
-    ) -> Result<SectorMap, GlassError> {
-        let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
-        let (mut digest, mut found) = (RunningChecksum::new(), SectorResults::default());
-        for track in (0..self.map.tracks()).map(TrackIndex::new) {
-            map.tracks.push(self.scan_track(track, medium, buffer, &mut digest, &mut found)?);
-        }
-        Ok(map)
-    }
-
-    /// Reads one track of a pass; `digest` covers all good sectors.
-    fn scan_track(
-        &self,
-        track: TrackIndex,
-        medium: &dyn Medium,
-        buffer: &mut TrackBuffer,
-        digest: &mut RunningChecksum,
-        found: &mut SectorResults,
-    ) -> Result<TrackScan, GlassError> {
-        let mut failed = 0;
-        found.signatures.clear();
-        found.readings.clear();
-        self.load_each(track, medium, buffer, |sector, read| match read {
-            Ok(margin) => {
-                digest.update(&sector[sector.len() - CHECKSUM_BYTES..]);
-                found.signatures.push(Some(signature(payload(sector))));
-                found.readings.push(SectorReading::Read { margin });
-            }
-            Err(_) => {
-                failed += 1;
-                found.signatures.push(None);
-                found.readings.push(SectorReading::Lost);
-            }
-        })?;
-        let role = self.map.role(track).unwrap_or_else(|| unreachable!("below tracks()"));
-        Ok(TrackScan { track, role, sectors: self.header.geometry.track_sectors(), failed })
-    }
-}
-
-impl fmt::Display for SectorMap {
-    /// Writes one line for each run of good tracks of one kind, and for each other track.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = |scan: &TrackScan| match scan.role {
-            TrackRole::Header(_) => "header",
-            TrackRole::Information(_) => "information",
-            TrackRole::Redundancy { .. } => "redundancy",
+                Ok(Some(report)) => Ok(report),
+                Err(error) => {
+                    // A later read begins at its first track.
+                    part.at(0);
+                    Err(error)
+                }
+            };
+            verifier.context.fail.pass("verify-platter");
+            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+            is_done = true;
+            Pass::Complete
         };
-        let alike =
-            |a: &TrackScan, b: &TrackScan| a.failed == 0 && b.failed == 0 && kind(a) == kind(b);
-        for run in self.tracks.chunk_by(alike) {
-            let (first, last) = (&run[0], &run[run.len() - 1]);
-            let good = first.sectors - first.failed;
-            write!(f, "track {}", first.track)?;
-            if run.len() > 1 {
-                write!(f, " to {}", last.track)?;
-            }
-            write!(f, ": {}, {good} of {} sectors good", kind(first), first.sectors)?;
-            writeln!(f, "{}", if run.len() > 1 { " each" } else { "" })?;
-        }
-        Ok(())
+        (Box::new(work), outcome)
     }
+
+    /// Continues a verification; returns `None` if it has to pause.
+    fn read_on(
+        &self,
+        platter: PlatterId,
+        (paused, part): (&mut Option<Reading>, &mut Part),
+        pace: &Pace,
+    ) -> Result<Option<VerifyReport>> {
+        let (reader, mut found) = match paused.take() {
+            Some(reading) => reading,
+            None => {
+                let reader = self.open(platter)?;
+                let begun = Verification::begin(&reader).map_err(glass_error(platter))?;
+                (reader, begun)
+            }
+        };
+        let mut buffer = TrackBuffer::new();
+        let tracks = reader.map().tracks();
+        let track_bytes = track_bytes(&reader);
+        while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
+            self.context.check_stopping()?;
+            let done = found.tracks_done();
+            part.at(u64::from(done) * track_bytes);
+            if !pace.can_continue(done) && done < tracks {
+                *paused = Some((reader, found));
+                return Ok(None);
+            }
+        }
+        Ok(Some(found.finish(&reader)))
+    }
+
+    pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterReader<OpenPlatter>> {
+        let source = self.context.open_to_verify(platter)?;
+        let expected = Some((self.context.archive, platter));
+        PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
+    }
+
+    /// Reads a whole platter after its drive is done with it: its images wait for other machines,
+    /// or for another hour. Nothing else can tell whether the platter is good, so it is retried
+    /// forever.
+    fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
+        let mut part = self.progress.part();
+        loop {
+            part.at(0);
+            let error = match self.read_whole(platter, &mut part) {
+                Err(error @ PlattersError::Undecoded { .. }) => error,
+                read => return read,
+            };
+            tracing::warn!(%platter, %error, "verification waits for the decode service");
+            let retry_at = std::time::Instant::now() + RETRY_DELAY;
+            while std::time::Instant::now() < retry_at {
+                self.context.check_stopping()?;
+                std::thread::sleep(STOP_POLL);
+            }
+        }
+    }
+
+    pub(crate) fn read_whole(&self, platter: PlatterId, part: &mut Part) -> Result<VerifyReport> {
+        let reader = self.open(platter)?;
+        let mut buffer = TrackBuffer::new();
+        let track_bytes = track_bytes(&reader);
+        let mut on_progress = |done: u32, _: u32| part.at(u64::from(done) * track_bytes);
+        reader.verify(&self.medium, &mut buffer, &mut on_progress).map_err(glass_error(platter))
+    }
+
+    /// Reads a stored platter completely again. Defects of the platter are in the report.
+    pub(crate) fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
+        self.context.check_stopping()?;
+        if let Some(reason) = &stored.unreadable {
+            return Ok(stored.failed(reason.clone()));
+        }
+        let &Stored { platter, slot, set, tracks, .. } = stored;
+        let outcome = Outcome::default();
+        let (verifier, shared) = (self.clone(), Arc::clone(&outcome));
+        let mut part = self.progress.part();
+        let work: Read = Box::new(move || {
+            if verifier.context.medium.can_defer_decoding() {
+                return;
+            }
+            let report = verifier.read_whole(platter, &mut part);
+            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        });
+        let span = TrackSpan::new(TrackIndex::new(0), tracks);
+        let brought = match slot {
+            Some(slot) => {
+                let answer =
+                    self.library.read(platter, slot, span, ReadDeadline::OBJECTIVE, work)?;
+                library_driver::wait(answer)
+            }
+            None => {
+                work();
+                Ok(())
+            }
+        };
+        let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let report = match (brought, report) {
+            (Ok(()), None) if self.context.medium.can_defer_decoding() => {
+                self.read_whole(platter, &mut self.progress.part())
+            }
+            (Ok(()), Some(read)) => read,
+            (Err(PlattersError::Stopping), _) => return Err(PlattersError::Stopping),
+            // If no machine brings this platter, the others can still be verified.
+            (Err(error), _) => Err(error),
+            (Ok(()), None) => {
+                Err(PlattersError::Internal { what: "a drive read nothing".to_owned() })
+            }
+        };
+        if let Ok(report) = &report {
+            verification::record(&self.context, platter, report)?.wait()?;
+        }
+        Ok(match report {
+            Ok(report) => VerifiedPlatter {
+                platter,
+                set,
+                sectors: report.sectors,
+                sectors_failed: report.failed_sectors,
+                margin_min: u32::try_from(report.worst_margin).unwrap_or(0),
+                tracks_by_group: u64::from(report.repaired_by_group),
+                tracks_unreadable: report.unreadable.len() as u64,
+                sector_margins: report.margins,
+                error: mismatch(&report),
+            },
+            Err(error) => stored.failed(error_chain(&error)),
+        })
+    }
+}
+
+/// Returns the number of tracks of a platter of this set.
+pub(crate) fn track_count(context: &Context, row: &SetRow, platter: PlatterId) -> Result<u32> {
+    let found: Option<PlatterRow> = rows::get(&*context.catalog, PLATTERS, &platter.to_bytes())?;
+    let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
+    Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
+}
+
+/// Returns the stored platters: one, or all.
+pub(crate) fn stored_platters(context: &Context, only: Option<PlatterId>) -> Result<Vec<Stored>> {
+    let all: rows::Readable<PlatterRow> = rows::readable(&*context.catalog, PLATTERS)?;
+    let mut stored = Vec::new();
+    for (key, reason) in all.unreadable {
+        let platter = PlatterId::from_bytes(rows::id(&key)?);
+        if only.is_none_or(|only| only == platter) {
+            // Only the row named its set.
+            let set = SetId::from_bytes([0; 16]);
+            stored.push(Stored::unreadable(platter, set, damaged_row(&reason)));
+        }
+    }
+    for (key, row) in all.rows {
+        let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
+        if only.is_some_and(|only| only != platter) {
+            continue;
+        }
+        let slot = row.slot.map(SlotIndex::new);
+        let is_far = || Ok::<_, PlattersError>(far::place(&*context.catalog, platter)?.is_some());
+        if slot.is_none() && !is_far()? {
+            continue;
+        }
+        // A set in progress is verified by its sealing.
+        let set = match rows::get_readable::<SetRow>(&*context.catalog, SETS, &row.set.to_bytes())?
+        {
+            Ok(set) => set,
+            Err(reason) => {
+                stored.push(Stored::unreadable(platter, row.set, damaged_row(&reason)));
+                continue;
+            }
+        };
+        if let Some(found) = set.filter(|set| set.state >= SetState::Stored) {
+            let bytes = platter_bytes(&found.geometry, row.data_bytes + row.list_bytes);
+            let set = row.set;
+            let tracks = track_count(context, &found, platter)?;
+            stored.push(Stored { platter, slot, set, tracks, bytes, unreadable: None });
+        }
+    }
+    if let Some(only) = only.filter(|_| stored.is_empty()) {
+        let what = format!("platter {only} is not stored in this archive");
+        return Err(PlattersError::InvalidArgument { what });
+    }
+    Ok(stored)
+}
+
+/// Returns the error of a platter whose row, or whose set's row, is damaged.
+fn damaged_row(reason: &str) -> String {
+    format!("the catalog is damaged: {reason}; stop the archive and run `fulgurite recover`")
+}
+
+/// Returns the bytes of each track of a platter.
+fn track_bytes(reader: &PlatterReader<OpenPlatter>) -> u64 {
+    reader.map().geometry().track_image_bytes() as u64
+}
+
+/// Returns what is wrong with the redundancy of a platter that was read completely, if anything.
+pub(crate) fn mismatch(report: &VerifyReport) -> Option<String> {
+    let tracks = report.mismatched.len();
+    (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not fit their data"))
 }

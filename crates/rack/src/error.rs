@@ -1,160 +1,192 @@
-//! Errors of shapes and assignments.
-//!
-//! An operation that cannot be done is not an error of the controller but a command
-//! ([`crate::Refusal`]).
+//! Errors of blobs and stacks, with the ids a caller needs to act.
 
-use fulgurite_units::{ErrorKind, settings};
-use thiserror::Error;
+use std::path::Path;
 
-use crate::GroupId;
+use fulgurite_catalog::CatalogError;
+use fulgurite_codes::CodeError;
+use fulgurite_disks::DisksError;
+use fulgurite_tier::{ObjectStoreError, ObjectStoreErrorKind};
+use fulgurite_units::{BlobId, ErrorKind};
 
-/// An impossible shape, or an assignment that breaks its own rules.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The text is not a shape.
-    #[error("the shape of a rack cannot be read")]
-    Syntax(#[source] settings::Error),
-    /// There is no preset of this name.
-    #[error("no rack is named \"{name}\"; there are {known}")]
-    UnknownPreset {
-        /// The name.
-        name: String,
-        /// Names of the presets.
-        known: String,
-    },
-    /// A key names no axis, or divides by zero.
-    #[error(
-        "\"{key}\" of {of} is no key; write the name of an axis, if need be with \"/ n\" or \
-         \"% n\", such as \"d/2\""
-    )]
-    Key {
-        /// What the key belongs to.
-        of: String,
-        /// The key.
-        key: String,
-    },
-    /// A value is outside its range.
-    #[error("{field} is {value}, but must be from {min} to {max}")]
-    Range {
-        /// The field.
-        field: String,
-        /// Its value.
-        value: u64,
-        /// The smallest value allowed.
-        min: u64,
-        /// The largest value allowed.
-        max: u64,
-    },
-    /// Two things have the same name, or a place is listed twice.
-    #[error("{detail} is there twice")]
-    Twice {
-        /// What.
-        detail: String,
-    },
-    /// A field names an unknown failure unit.
-    #[error("{field} names the failure unit \"{unit}\", which the shape does not have")]
-    UnknownUnit {
-        /// The field.
-        field: &'static str,
-        /// The name.
-        unit: String,
-    },
-    /// The places do not divide into groups.
-    #[error(
-        "{places} places{within} do not divide into groups of {size}; change the size of groups \
-         or leave places out"
-    )]
-    Indivisible {
-        /// How many places.
-        places: usize,
-        /// The part of the rack.
-        within: String,
-        /// Places of a group.
-        size: u32,
-    },
-    /// Not even one group may spin.
-    #[error(
-        "{domain} lets {most} disks{within} spin at once, but a group has {size}; make groups \
-         smaller or the capacity larger"
-    )]
-    NoClass {
-        /// The resource.
-        domain: String,
-        /// How many disks may spin.
-        most: u64,
-        /// The part of the rack.
-        within: String,
-        /// Places of a group.
-        size: u32,
-    },
-    /// No assignment was found.
-    #[error(
-        "no groups of {size} were found for{within} {places} places with up to {classes} \
-         spinning at once; what stands in the way most is {domain}"
-    )]
-    Unsolved {
-        /// Places of a group.
-        size: u32,
-        /// The part of the rack.
-        within: String,
-        /// How many places.
-        places: usize,
-        /// Maximum number of groups that were tried to spin together.
-        classes: u32,
-        /// The resource that the last attempt exceeded.
-        domain: String,
-    },
-    /// An assignment that omits places, has them twice, or is of another rack.
-    #[error("the assignment does not fit the shape: {detail}")]
-    Misfit {
-        /// Description of the mismatch.
-        detail: String,
-    },
-    /// Too many disks of a resource's domain could spin at once.
-    #[error(
-        "{most} disks of {domain} {index} could spin at once, which is made for {capacity}; the \
-         assignment must not be used"
-    )]
-    Exceeded {
-        /// The resource.
-        domain: String,
-        /// Which of its domains.
-        index: u32,
-        /// Disks that could spin at once.
-        most: u32,
-        /// Its capacity.
-        capacity: u32,
-    },
-    /// A group is not where the shape requires it.
-    #[error("group {group} lies in {count} of {unit}, but must lie in one")]
-    Straddles {
-        /// The group.
-        group: GroupId,
-        /// The failure unit.
-        unit: String,
-        /// How many of these units it lies in.
-        count: usize,
-    },
+use crate::Fault;
+
+/// A stack of a blob that cannot be used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostStack {
+    /// Which of the blob's stacks it is.
+    pub index: u8,
+    /// The disk that holds it, or should.
+    pub disk: String,
+    /// What is wrong with it.
+    pub fault: Fault,
 }
 
-impl Error {
-    /// Returns what the caller should do.
-    #[must_use]
-    pub const fn kind(&self) -> ErrorKind {
+impl std::fmt::Display for LostStack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stack {} on {}: {}", self.index, self.disk, self.fault)
+    }
+}
+
+/// An operation on blobs failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum StacksError {
+    #[error("{detail}")]
+    Invalid { detail: String },
+    /// The rack's making was cut short; no disk belongs to it yet.
+    #[error(
+        "the index of the rack in {folder:?} is of no rack, it was never made whole: \
+         `fulgurite rack init` goes on with it, and if it was lost, `fulgurite rack recover` finds \
+         what the disks have"
+    )]
+    Unmade { folder: std::path::PathBuf },
+    #[error(
+        "blob {blob} of {group} has {have} stacks that can be used, and {need} are needed: {}",
+        list(lost)
+    )]
+    TooFewStacks { blob: BlobId, group: String, have: usize, need: usize, lost: Vec<LostStack> },
+    #[error("blob {blob} of {group} is damaged: {detail}")]
+    Corrupt { blob: BlobId, group: String, detail: String },
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    #[error("there is nothing under {key:?}")]
+    NotFound { key: String },
+    #[error("there is something under {key:?} already")]
+    Exists { key: String },
+    #[error("what is under {key:?} is not what was expected")]
+    Changed { key: String },
+    #[error("the rack's index is damaged: {detail}")]
+    Index { detail: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Disks(#[from] DisksError),
+    #[error("{detail}")]
+    WrongDisk { detail: String },
+    #[error(transparent)]
+    Rack(#[from] fulgurite_rack_core::Error),
+    #[error("rack is busy: {detail}")]
+    Busy { detail: String },
+    #[error("rack is stopping")]
+    Stopping,
+    #[error("internal error: {detail}")]
+    Internal { detail: String },
+    #[error("rack is full: {detail}")]
+    Full { detail: String },
+    #[error("cannot {action} \"{path}\"")]
+    Io { action: &'static str, path: String, source: std::io::Error },
+}
+
+/// The result of an operation on blobs.
+pub type Result<T, E = StacksError> = std::result::Result<T, E>;
+
+impl ObjectStoreError for StacksError {
+    const STORE: &'static str = "Rack";
+
+    fn error_kind(&self) -> ObjectStoreErrorKind {
         match self {
-            Self::UnknownPreset { .. } => ErrorKind::NotFound,
-            Self::Syntax(_)
-            | Self::Key { .. }
-            | Self::Range { .. }
-            | Self::Twice { .. }
-            | Self::UnknownUnit { .. }
-            | Self::Indivisible { .. }
-            | Self::NoClass { .. }
-            | Self::Unsolved { .. }
-            | Self::Misfit { .. }
-            | Self::Exceeded { .. }
-            | Self::Straddles { .. } => ErrorKind::Invalid,
+            Self::NotFound { .. } => ObjectStoreErrorKind::NotFound,
+            Self::Exists { .. } => ObjectStoreErrorKind::Exists,
+            Self::Changed { .. } => ObjectStoreErrorKind::Changed,
+            Self::Invalid { .. }
+            | Self::Unmade { .. }
+            | Self::TooFewStacks { .. }
+            | Self::Corrupt { .. }
+            | Self::Code(_)
+            | Self::Index { .. }
+            | Self::Catalog(_)
+            | Self::Disks(_)
+            | Self::WrongDisk { .. }
+            | Self::Rack(_)
+            | Self::Busy { .. }
+            | Self::Internal { .. }
+            | Self::Full { .. }
+            | Self::Io { .. }
+            | Self::Stopping => ObjectStoreErrorKind::Other,
         }
     }
+
+    fn exists(key: String) -> Self {
+        Self::Exists { key }
+    }
+
+    fn changed(key: String) -> Self {
+        Self::Changed { key }
+    }
+}
+
+impl StacksError {
+    /// Returns what the caller should do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } | Self::Unmade { .. } => ErrorKind::Invalid,
+            // Some stacks may be on disks that come back.
+            Self::TooFewStacks { lost, .. } if lost.iter().any(|lost| lost.fault.may_pass()) => {
+                ErrorKind::Unavailable
+            }
+            Self::TooFewStacks { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Exists { .. } | Self::Changed { .. } | Self::WrongDisk { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::Rack(_) => ErrorKind::Invalid,
+            Self::Index { .. } => ErrorKind::Corrupt,
+            Self::Catalog(error) => error.kind(),
+            Self::Disks(error) => error.kind(),
+            Self::Full { .. } | Self::Busy { .. } | Self::Stopping => ErrorKind::Unavailable,
+            Self::Io { .. } if self.is_exhausted() => ErrorKind::Unavailable,
+            Self::Code(_) | Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// Whether stacks that were skipped because their disks are spun down may help.
+    pub(crate) fn has_asleep(&self) -> bool {
+        let Self::TooFewStacks { lost, .. } = self else { return false };
+        lost.iter().any(|lost| lost.fault == Fault::Asleep)
+    }
+
+    /// Whether the process or the system is out of file handles or memory, which is no fault of a
+    /// disk.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        match self {
+            Self::TooFewStacks { lost, .. } => lost.iter().any(|lost| lost.fault.is_exhausted()),
+            Self::Disks(error) => error.is_exhausted(),
+            Self::Io { source, .. } => fulgurite_disks::is_exhausted(source),
+            Self::Invalid { .. }
+            | Self::Unmade { .. }
+            | Self::Corrupt { .. }
+            | Self::Code(_)
+            | Self::NotFound { .. }
+            | Self::Exists { .. }
+            | Self::Changed { .. }
+            | Self::Index { .. }
+            | Self::Catalog(_)
+            | Self::WrongDisk { .. }
+            | Self::Rack(_)
+            | Self::Busy { .. }
+            | Self::Stopping
+            | Self::Internal { .. }
+            | Self::Full { .. } => false,
+        }
+    }
+
+    /// Maps an I/O error, adding the path; a full disk becomes `Full`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| {
+            use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+            if matches!(source.kind(), StorageFull | QuotaExceeded) {
+                return Self::Full { detail: format!("no space left to {action} \"{path}\"") };
+            }
+            Self::Io { action, path, source }
+        }
+    }
+}
+
+/// Formats lost stacks in one line.
+pub(crate) fn list(lost: &[LostStack]) -> String {
+    lost.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

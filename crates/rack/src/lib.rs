@@ -1,64 +1,42 @@
-//! A rack of disks most of which are spun down: which may spin together, and which operation is
-//! next.
+//! The rack tier: objects on disks of which only a few may spin at a time (Pelican, OSDI 2014,
+//! section 3). A blob is erasure-coded into stacks, one per disk. Each stack describes itself, so
+//! any stacks that are enough give the blob back, and all of them together the index.
 //!
 //! ```text
-//! Shape (TOML) --solve--> Assignment --check--> Proof     places, domains; groups, classes
-//!                             |
-//!   Event ------------> Rack (a scheduler a class) ----------> Command
-//!   Submit, Up, Down,     waiting --switch--> spinning          SpinUp, SpinDown, Run,
-//!   Done, Lost, Back                                            Refuse, Alarm
+//! store    RackStore: a rack as an object store; created, opened, verified, repaired
+//! driver   the thread that drives the rack's controller and its disks
+//! scrub    when each group is verified
+//! index    which objects exist, where their stacks are, what is to be garbage-collected
+//! work     operations on the blobs of a group while its disks spin
+//! blob     BlobWriter, BlobReader, rebuild: one blob over its stacks
+//! stack    StackWriter, StackReader: one file on one disk
+//! format   header, fragments with their checksums, trailer: docs/formats/stack.md
 //! ```
 //!
-//! The hardware supplies power, cooling and other resources to few of its disks at once, and the
-//! software must never exceed them (Pelican, OSDI 2014). The controller is a state machine without
-//! clock, thread or file ([`fulgurite_units::Controller`]); live racks and the twin drive the same
-//! one. It knows only places: no blobs, no bytes and no disks. Design note 0026.
+//! Not here: which disks a blob goes to and when they spin (`rack-core`), and what a disk is
+//! (`disks`).
 
-mod assignment;
-mod check;
-mod disk_choice;
-mod due;
+pub mod bench_support;
+pub mod blob;
+mod driver;
 mod error;
-mod event;
-mod failures;
-mod fair_share;
-mod ids;
-mod invariants;
-mod key;
+pub mod fail_point;
+mod fault;
+pub mod format;
+pub mod index;
 pub mod limits;
-mod order;
-mod pace;
-mod placement;
-mod places;
-mod policy;
-pub mod presets;
-mod queue;
-mod rack;
-mod search;
-mod service;
-mod shape;
-mod side_queue;
-mod solve;
-mod spin_up_budget;
-mod state;
-mod switch;
-mod token_bucket;
-mod usage;
+mod scrub;
+pub mod stack;
+mod store;
+pub mod work;
 
-pub use fulgurite_disks::{Cause, GroupId, PlaceId};
-
-pub use assignment::{Assignment, MemberSlot, Table};
-pub use check::{DomainUse, Proof, UnitUse, check};
-pub use error::Error;
-pub use event::{Command, Event, Loss, Op, OpKind, Part, Refusal, Side};
-pub use ids::{ClassId, Members, OpId};
-pub use key::Axis;
-pub use order::{Budget, Due, Order, SpinUps};
-pub use placement::{Placement, place};
-pub use policy::Policy;
-pub use rack::{Counters, GroupState, PlaceState, Rack};
-pub use shape::{Code, Domain, Groups, Kind, Pace, Shape, Shared, Watts};
-pub use solve::solve;
+pub use driver::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Seen, Snapshot};
+pub use error::{LostStack, Result, StacksError};
+pub use fault::Fault;
+pub use fulgurite_disks::PlaceId;
+pub use scrub::ScrubPolicy;
+pub use store::{Entropy, RackOptions, RackStore, RepairProgress, Report};
+pub use work::Found;
 
 #[cfg(test)]
 mod tests;

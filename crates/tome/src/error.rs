@@ -1,127 +1,102 @@
-//! Errors of tomes, with the ids and offsets that a caller needs to act.
-//!
-//! Not here: blocks that cannot be read. Those are data, which redundancy is for.
+//! Errors of live tomes, with the ids a caller needs to act.
 
-use fulgurite_codes::CodeError;
+use std::path::{Path, PathBuf};
+
+use fulgurite_catalog::CatalogError;
+use fulgurite_disks::DisksError;
+use fulgurite_tome_core::{TomeError, TomeId};
 use fulgurite_units::ErrorKind;
-use thiserror::Error;
 
-use crate::{Epoch, GroupId, Offset, RegionId, TomeId, Version};
-
-/// A failed operation on a tome, group or set.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+/// A failed operation on a set of tomes.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
-pub enum TomeError {
-    #[error("\"{text}\" is no split into data and parity; write for instance 62+2")]
-    CodeParams { text: String },
-    #[error("{field} is {value}, but must be from {min} to {max}")]
-    Range { field: &'static str, value: u64, min: u64, max: u64 },
-    #[error("blocks of {bytes} bytes are not a multiple of 256 bytes")]
-    BlockBytes { bytes: u64 },
-    #[error("offset {offset} is not below the {blocks} blocks of a region")]
-    OffsetOutOfRange { offset: Offset, blocks: u32 },
-    #[error("{have} {what} are given where there are {need}")]
-    Count { what: &'static str, have: usize, need: usize },
-    #[error("{bad} blocks of a segment are bad, of which its parity brings {parity} back")]
-    SegmentLost { bad: usize, parity: u32 },
-    #[error("a rebuilt block has not the signature that was noted for it")]
-    SignatureMismatch { offset: Offset },
-    #[error("the region changed while its signatures were exchanged")]
-    Moved,
-    #[error("not every member of group {group} answers")]
-    Silent { group: GroupId },
-    #[error("two regions of group {group} would lie on tome {tome}")]
-    SameTome { group: GroupId, tome: TomeId },
-    #[error("region {region} is claimed by tomes that are not one, or by two groups")]
-    ClaimedTwice { region: RegionId },
-    #[error("tome {tome} is there twice")]
-    DuplicateTome { tome: TomeId },
-    #[error("group {group} is there twice")]
-    DuplicateGroup { group: GroupId },
-    #[error("there is no tome {tome}")]
-    NoTome { tome: TomeId },
-    #[error("there is no group {group}")]
-    NoGroup { group: GroupId },
-    #[error("tome {tome} is not taken out: group {group} has it")]
-    InUse { tome: TomeId, group: GroupId },
-    #[error("tome {tome} shows epoch {epoch} of a token that is in epoch {latest}")]
-    StaleEpoch { tome: TomeId, epoch: Epoch, latest: Epoch },
-    #[error("region {region} is in no group")]
-    NoRegion { region: RegionId },
-    #[error("region {region} has data where parity is meant, or parity where data is")]
-    WrongRole { region: RegionId },
-    #[error("there is no object \"{name}\"")]
-    NoObject { name: String },
-    #[error("object \"{name}\" is there already")]
-    ObjectExists { name: String },
-    #[error("the bytes of object \"{name}\" have not its digest")]
-    DigestMismatch { name: String },
-    #[error("object \"{name}\" has {bytes} bytes, and a tome takes from 1 to {max}")]
-    ObjectBytes { name: String, bytes: u64, max: u64 },
-    #[error("no room is left for {what}")]
-    Full { what: &'static str },
-    #[error("no room is left for {what} until more of what waits is done")]
-    Backlog { what: &'static str },
-    #[error("version {version} is another change of offset {offset} than was folded")]
-    ConflictingChange { offset: Offset, version: Version },
-    #[error("{have} tomes have room where a group needs {need}")]
-    TooFewTomes { have: usize, need: usize },
-    #[error("only {have} members of group {group} are left where {need} are needed")]
-    GroupLost { group: GroupId, have: usize, need: usize },
-    #[error("what was rebuilt of group {group} is not what its code word says")]
-    RebuildMismatch { group: GroupId },
+pub enum TomesError {
+    #[error("{what}")]
+    Invalid { what: String },
+    #[error("there is no set of tomes in {folder:?}, or its making was cut short at its beginning")]
+    Unmade { folder: PathBuf },
+    #[error("the disk of tome {tome} is not used: it is {what}")]
+    WrongDisk { tome: TomeId, what: String },
+    #[error("the metadata store \"{path}\" is not used: it is {what}")]
+    WrongStore { path: PathBuf, what: String },
+    #[error("the metadata store of tome {tome} is damaged: {what}")]
+    TomeMetadata { tome: TomeId, what: String },
+    #[error("a file of tome {tome} is damaged: {what}")]
+    Damaged { tome: TomeId, what: String },
+    #[error("\"{path}\" is in use by another process")]
+    InUse { path: PathBuf },
+    #[error("tome {tome} is given up: {why}")]
+    GivenUp { tome: TomeId, why: String },
+    #[error("the disk of tome {tome} turns still under token {token}")]
+    Turns { tome: TomeId, token: u32 },
+    #[error("tome {tome} has more to do than it takes: try again later")]
+    Busy { tome: TomeId },
+    /// The request was not sent.
+    #[error("tome {tome} is not asked: {why}")]
+    Away { tome: TomeId, why: String },
+    /// It may have carried out the request, or still do so.
+    #[error("tome {tome} was asked and gave no answer: {why}")]
+    Unanswered { tome: TomeId, why: String },
+    #[error("tome {tome}: {what}")]
+    Remote { tome: TomeId, kind: ErrorKind, what: String },
+    #[error("the set is stopped")]
+    Stopped,
     #[error(transparent)]
-    Code(#[from] CodeError),
+    Tome(#[from] TomeError),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Disks(#[from] DisksError),
+    #[error("cannot {action} \"{path}\"")]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
 
-/// The result of an operation on tomes.
-pub type Result<T, E = TomeError> = std::result::Result<T, E>;
+/// The result of an operation on a set of tomes.
+pub type Result<T, E = TomesError> = std::result::Result<T, E>;
 
-impl TomeError {
+impl TomesError {
     /// What the caller should do.
     #[must_use]
-    pub const fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::CodeParams { .. }
-            | Self::Range { .. }
-            | Self::BlockBytes { .. }
-            | Self::OffsetOutOfRange { .. }
-            | Self::SameTome { .. }
-            | Self::WrongRole { .. }
-            | Self::ObjectBytes { .. }
-            | Self::Count { .. } => ErrorKind::Invalid,
-            Self::SegmentLost { .. }
-            | Self::SignatureMismatch { .. }
-            | Self::RebuildMismatch { .. }
-            | Self::DigestMismatch { .. }
-            | Self::GroupLost { .. } => ErrorKind::Corrupt,
-            Self::Moved
-            | Self::Silent { .. }
-            | Self::TooFewTomes { .. }
-            | Self::Full { .. }
-            | Self::Backlog { .. } => ErrorKind::Unavailable,
-            Self::ClaimedTwice { .. }
-            | Self::DuplicateTome { .. }
-            | Self::DuplicateGroup { .. }
-            | Self::InUse { .. }
-            | Self::ObjectExists { .. }
-            | Self::StaleEpoch { .. }
-            | Self::ConflictingChange { .. } => ErrorKind::Conflict,
-            Self::NoTome { .. }
-            | Self::NoGroup { .. }
-            | Self::NoRegion { .. }
-            | Self::NoObject { .. } => ErrorKind::NotFound,
-            Self::Code(error) => code_kind(error),
+            Self::Invalid { .. } | Self::Unmade { .. } => ErrorKind::Invalid,
+            Self::WrongDisk { .. } | Self::WrongStore { .. } | Self::InUse { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::TomeMetadata { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
+            Self::GivenUp { .. }
+            | Self::Turns { .. }
+            | Self::Busy { .. }
+            | Self::Away { .. }
+            | Self::Unanswered { .. }
+            | Self::Stopped => ErrorKind::Unavailable,
+            Self::Remote { kind, .. } => *kind,
+            Self::Tome(error) => error.kind(),
+            Self::Catalog(error) => error.kind(),
+            Self::Disks(error) => error.kind(),
+            Self::Io { .. } => ErrorKind::Internal,
         }
     }
-}
 
-const fn code_kind(error: &CodeError) -> ErrorKind {
-    use fulgurite_codes::ErrorKind as Code;
-    match error.kind() {
-        Code::Corrupt => ErrorKind::Corrupt,
-        Code::Invalid => ErrorKind::Invalid,
-        _ => ErrorKind::Internal,
+    /// Whether a put was refused because its tome has too many deltas in flight: a retry will
+    /// succeed.
+    #[must_use]
+    pub const fn is_backlog(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Tome(TomeError::Backlog { .. }))
+    }
+
+    /// Whether a put was refused because no region of its tome has room now: another tome may have.
+    pub(crate) const fn is_region_full(&self) -> bool {
+        let Self::Tome(TomeError::Full { what } | TomeError::Backlog { what }) = self else {
+            return false;
+        };
+        matches!(what.as_bytes(), b"objects")
+    }
+
+    /// Returns an I/O error with its path.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
     }
 }

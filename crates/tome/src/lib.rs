@@ -1,65 +1,75 @@
-//! Tomes: disks that each have a small computer of their own, and monitor each other.
+//! The tome tier: a set of tomes on real bytes, in one process or in several (Pergamum, FAST 2008).
 //!
 //! ```text
-//! layout            a disk in regions, segments, blocks; the space overhead
-//! segment           parity inside a disk: a few bad blocks spin up no other disk
-//! syndrome          whether signatures form a codeword, and which one is wrong
-//! tree              signatures of a region's blocks up to one root
-//! consistency       whether a group agrees, checked without a spin-up
-//! group             which regions protect each other: how groups are formed, grow and move
-//! pending           changes that some parities lack
-//! applied_changes   changes that a parity has
-//! metadata          the metadata store of a tome
-//! offline_read      offline and degraded reads
-//! tome              the state machine of one, with its events, commands and messages
-//! token             spin-up permits: few of them, each a lease
-//! rebuild           a region rebuilt from one source after the other
-//! block_multiplier  its arithmetic
-//! placement         which tome takes a new object
-//! membership_state  states of a region while a member slot of its group moves
-//! membership        the same as it is persisted
+//! identity          which tome a disk is         disk             its blocks, at fixed places
+//! rows, load        rows of metadata             metadata_store   durable before any answer
+//! byte_string       byte strings in serde        driver           carries out a core's commands
+//! unplugged         offline reads of a tome      network          messages between tomes
+//! spin_gate         checks before a spin-up      token_manager    grants tokens
+//! set_store         the set's own state          piece_store      locations of objects
+//! start_counts      detects older copies         query            requests to standalone tomes
+//! inventory         labels of a whole disk       rebuild_metadata rebuilds metadata from it
+//! standalone        a tome without its set here  handshake        of such a tome with its set
+//! set               the whole set, for requests  watch            events for subscribers
+//! objects           the store of objects         remote           tomes in other processes
 //! ```
 //!
-//! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks in an
-//! always-on metadata store, and its disk sleeps nearly always. Everything here is free of clocks,
-//! threads, files and network ([`fulgurite_units::Controller`]), so that real tomes and the twin
-//! run the same code. Design note 0028.
+//! `fulgurite-tome-core` decides what a tome does; this crate has what it knows only through
+//! events: the disk and its files, stable storage, time. Design note 0029; formats in
+//! docs/formats/tome.md.
 
-pub mod applied_changes;
-mod bitmap;
-pub mod block_multiplier;
-mod code_params;
-pub mod consistency;
+mod byte_string;
+mod disk;
+mod driver;
 mod error;
-mod event;
-pub mod group;
-mod ids;
-pub mod layout;
+pub mod fail_point;
+mod faults;
+mod handshake;
+mod identity;
+mod inventory;
 pub mod limits;
-pub mod membership;
-pub mod membership_state;
-pub mod message;
-pub mod metadata;
-pub mod object_assembler;
-pub mod offline_read;
-pub mod pending;
-pub mod placement;
-pub mod rebuild;
-pub mod segment;
-pub mod syndrome;
-pub mod token;
-mod tome;
-pub mod tree;
-mod wire;
+mod load;
+mod metadata_store;
+mod network;
+pub mod objects;
+mod piece_store;
+mod query;
+mod rebuild_metadata;
+pub mod remote;
+mod rows;
+mod set;
+mod set_store;
+mod spin_gate;
+mod standalone;
+mod start_counts;
+mod token_manager;
+mod unplugged;
+mod watch;
 
-pub use code_params::CodeParams;
-pub use error::{Result, TomeError};
-pub use event::{Alarm, Answer, Command, Event, RequestId};
-pub use ids::{
-    Epoch, GroupId, Member, Offset, PhysicalBlock, RegionId, RegionIndex, TomeId, Version,
+pub use disk::{Disk, Label};
+pub use driver::{
+    Checked, Done, Holdings, Listed, MembershipStatus, ObjectPage, Reply, TomeRequest, TomeStatus,
 };
-pub use layout::{InSegment, Layout, Parts};
-pub use tome::{Spending, Tome, Unprotected};
+pub use error::{Result, TomesError};
+pub use faults::{FaultInjector, InjectedFault};
+pub use handshake::{HandshakeReply, SetHandshake};
+pub use identity::{
+    TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
+};
+pub use metadata_store::MetadataStore;
+pub use network::Network;
+pub use piece_store::ObjectLocation;
+pub use query::{Requester, TomeQuery, TomeReply};
+pub use set::{
+    DegradedReadCounts, Entropy, GroupChecked, InventoryProgress, MoveStatus, Moves, RebuiltTome,
+    RemoteHandle, SetLink, SetOptions, SetStatus, StandaloneOptions, TomeSet,
+};
+pub use standalone::{Session, StandaloneTome};
+pub use unplugged::UnpluggedTome;
+
+/// Alarm of a tome for an operator.
+pub use fulgurite_tome_core::Alarm;
+pub use watch::{EventSubscription, Missed, TimestampedEvent, TomeEvent};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::PathBuf;
 
-use fulgurite_library::log::{Divergence, LogError, ReplayedStep, Replayer};
+use fulgurite_glass_core::control::log::{Divergence, LogError, ReplayedStep, Replayer};
 use fulgurite_restore::log as restore_log;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, group_digits, seconds};

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
-use fulgurite_library::{LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput};
+use fulgurite_glass_core::control::{
+    LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
+};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, group_digits, seconds};
 use fulgurite_terminal::progress::count_bar;

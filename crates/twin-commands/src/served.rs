@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use fulgurite_library::log::LogError;
-use fulgurite_library::{Mechanics, Throughput};
+use fulgurite_glass_core::control::log::LogError;
+use fulgurite_glass_core::control::{Mechanics, Throughput};
 use fulgurite_restore::log as restore_log;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, group_digits, seconds};

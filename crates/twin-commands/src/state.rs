@@ -1,6 +1,6 @@
 //! Prints the state of a library at one moment.
 
-use fulgurite_library::{Action, DriveState, Place, ShuttleState, Snapshot};
+use fulgurite_glass_core::control::{Action, DriveState, Place, ShuttleState, Snapshot};
 use fulgurite_terminal::output::Output;
 use fulgurite_units::PlatterId;
 
@@ -25,7 +25,7 @@ pub(super) fn print(snapshot: &Snapshot, out: &Output) -> anyhow::Result<()> {
 }
 
 fn shuttle(state: &ShuttleState) -> String {
-    let meters = fulgurite_library::RailPosition::default().meters_to(state.rail);
+    let meters = fulgurite_glass_core::control::RailPosition::default().meters_to(state.rail);
     let cargo = state.cargo.map(|platter| format!(", carries {}", short(platter)));
     let doing = match state.doing {
         _ if state.broken => "broken".to_owned(),

@@ -30,16 +30,16 @@ pub enum Error {
     },
     /// The library cannot be simulated.
     #[error(transparent)]
-    Library(#[from] fulgurite_library::Error),
+    Library(#[from] fulgurite_glass_core::control::Error),
     /// The rack cannot be simulated.
     #[error(transparent)]
-    Rack(#[from] fulgurite_rack::Error),
+    Rack(#[from] fulgurite_rack_core::Error),
     /// The sites cannot reach agreement.
     #[error(transparent)]
-    Geo(#[from] fulgurite_geo::Error),
+    Geo(#[from] fulgurite_geo_core::Error),
     /// A platter-set that fits in no library.
     #[error(transparent)]
-    Layout(#[from] fulgurite_layout::LayoutError),
+    Layout(#[from] fulgurite_glass_core::plan::LayoutError),
     /// The cost table is invalid.
     #[error("cost table: {problem}")]
     Costs {

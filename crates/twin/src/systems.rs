@@ -14,8 +14,8 @@ use std::fmt::Debug;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError, mpsc};
 
-use fulgurite_library::Library;
-use fulgurite_library::log::LogError;
+use fulgurite_glass_core::control::Library;
+use fulgurite_glass_core::control::log::LogError;
 use fulgurite_units::settings;
 use serde_json::{Value, json};
 use toml::Table;

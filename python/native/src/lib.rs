@@ -1,11 +1,11 @@
 //! The voxel channel for Python: `fulgurite._native`.
 //!
-//! Only translates: arguments to the types of `fulgurite-glass`, its errors to `ValueError` with
+//! Only translates: arguments to the types of `fulgurite-platter`, its errors to `ValueError` with
 //! the same message, its images to numpy arrays. Simulating runs without the interpreter's lock, so
 //! threads of Python run beside it.
 
-use fulgurite_glass::GlassError;
-use fulgurite_glass::channel::{
+use fulgurite_platter::GlassError;
+use fulgurite_platter::channel::{
     CHANNEL_PRESETS, Channel, Neighbor, Population, ReadFaults, ReadHead, ReadSeeds, SectorImages,
     SectorShape, WriteFaults, random_symbols,
 };

@@ -1,5 +1,5 @@
 """The simulated glass of Fulgurite for Python.
 
-`fulgurite.channel` is the voxel channel of the Rust crate `fulgurite-glass`, bit for bit.
+`fulgurite.channel` is the voxel channel of the Rust crate `fulgurite-platter`, bit for bit.
 `fulgurite.lab` trains and judges decoders for it. Nothing here reads a platter or an archive.
 """

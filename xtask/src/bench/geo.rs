@@ -1,9 +1,9 @@
 //! Several sites on one machine: coding, small objects compared with bare conditional writes to the
 //! same tables, and one large object.
 //!
-//! Ours is the example `geo_speed` of the crate `geo-store`. Sites are directories on one disk,
+//! Ours is the example `geo_speed` of the crate `geo`. Sites are directories on one disk,
 //! which each conditional write syncs twice. How long operations wait for rounds between far sites
-//! is covered by tests (`crates/geo-store/tests/it/wan.rs`) in simulated time, which does not
+//! is covered by tests (`crates/geo/tests/objects/wan.rs`) in simulated time, which does not
 //! depend on the machine.
 
 use std::path::Path;
@@ -24,8 +24,7 @@ const LARGE: [&str; 2] = ["256", "5"];
 /// Runs all measurements.
 pub(super) fn geo(bench: &Bench) -> Result<Vec<Measurement>> {
     let mut command = shell::cargo();
-    let words =
-        ["build", "--release", "--package", "fulgurite-geo-store", "--example", "geo_speed"];
+    let words = ["build", "--release", "--package", "fulgurite-geo", "--example", "geo_speed"];
     shell::run(command.args(words))?;
     let ours = shell::target().join("release/examples/geo_speed");
     let mut rows = coding(&ours)?;

@@ -1,6 +1,6 @@
 //! Several distant sites: how much longer a put and a get take than transferring their bytes alone.
 //!
-//! Ours is the example `geo_wan` of the crate `sites-net`: three network namespaces, each with a
+//! Ours is the example `geo_wan` of the crate `geo`: three network namespaces, each with a
 //! `fulgurite geo node` over a directory, and a switch that delays packets. Distances are emulated;
 //! packets, TCP, TLS, nodes and disks are real. Compared operations alternate within a round. If
 //! the machine does not allow it, a line says so, and there are no rows.
@@ -118,7 +118,7 @@ fn built() -> Result<std::path::PathBuf> {
     let mut command = shell::cargo();
     shell::run(command.args(["build", "--release", "--package", "fulgurite", "--bins"]))?;
     let mut command = shell::cargo();
-    let words = ["build", "--release", "--package", "fulgurite-sites-net", "--example", "geo_wan"];
+    let words = ["build", "--release", "--package", "fulgurite-geo", "--example", "geo_wan"];
     shell::run(command.args(words))?;
     Ok(shell::target().join("release/examples/geo_wan"))
 }

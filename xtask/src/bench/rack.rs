@@ -1,7 +1,7 @@
 //! The rack: blobs on one disk compared with plain files, memory of a stream, the index, the
 //! controller, and the twin.
 //!
-//! Ours are the examples `rack_speed` of the crate `stacks`, `events` of `rack` and `speed` of
+//! Ours are the examples `rack_speed` of the crate `rack`, `events` of `rack-core` and `speed` of
 //! `twin`. Plain files are written and read by the same program, alternating with ours. The disks
 //! of the rack are simulated and take no time; the one below their directories is real. Cold means
 //! evicted from this system's page cache; a layer below it, such as the host of a virtual machine,
@@ -25,8 +25,8 @@ const OBJECTS: [u32; 2] = [100_000, 1_000_000];
 /// Runs all measurements.
 pub(super) fn rack(bench: &Bench) -> Result<Vec<Measurement>> {
     let [bytes, events, twin] = [
-        example("fulgurite-stacks", "rack_speed")?,
-        example("fulgurite-rack", "events")?,
+        example("fulgurite-rack", "rack_speed")?,
+        example("fulgurite-rack-core", "events")?,
         example("fulgurite-twin", "speed")?,
     ];
     let mut rows = coding(&bytes)?;

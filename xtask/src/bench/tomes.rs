@@ -1,11 +1,11 @@
 //! The tomes: the CPU's work for a block, checks, memory, a live set compared with plain files on
 //! one disk, and the twin.
 //!
-//! Ours are the examples `core_speed` of the crate `tome`, `tome_speed` of `tomes`, `recover_speed`
-//! of `tome-store`, `bench_erasure` of `codes` and `speed` of `twin`. Plain files are written and
-//! read by the same program, alternating with ours. The disks of the tomes are
-//! simulated and take no time; the one below their directories is real. The protocol's delays are
-//! skipped, except in the rows that say so.
+//! Ours are the examples `core_speed` of the crate `tome-core`, `tome_speed` and `recover_speed` of
+//! `tome`, `bench_erasure` of `codes` and `speed` of `twin`. Plain files are written and read by
+//! the same program, alternating with ours. The disks of the tomes are simulated and take no time;
+//! the one below their directories is real. The protocol's delays are skipped, except in the rows
+//! that say so.
 
 use std::path::{Path, PathBuf};
 
@@ -35,9 +35,9 @@ const RECOVERED: u32 = 100_000;
 
 /// Runs all measurements.
 pub(super) fn tomes(bench: &Bench) -> Result<Vec<Measurement>> {
-    let core = example("fulgurite-tome", "core_speed")?;
+    let core = example("fulgurite-tome-core", "core_speed")?;
     let codes = example("fulgurite-codes", "bench_erasure")?;
-    let live = example("fulgurite-tomes", "tome_speed")?;
+    let live = example("fulgurite-tome", "tome_speed")?;
     let twin = example("fulgurite-twin", "speed")?;
     let mut rows = coding(&core)?;
     rows.extend(parity(&codes)?);
@@ -231,7 +231,7 @@ fn checks(ours: &Path) -> Result<Vec<Measurement>> {
 
 /// Measures the recovery of a lost index.
 fn recovered(folder: &Path, objects: u32) -> Result<Vec<Measurement>> {
-    let ours = example("fulgurite-tome-store", "recover_speed")?;
+    let ours = example("fulgurite-tome", "recover_speed")?;
     let folder = folder.join("recovered").display().to_string();
     let line = last(&ours, &[&folder, &objects.to_string(), "200"])?;
     let input = format!(

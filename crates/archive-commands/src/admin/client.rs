@@ -13,7 +13,7 @@ use fulgurite_client::s3::{http_builder, percent_encode};
 use fulgurite_client::server_file::ServerFile;
 use fulgurite_disks::{PlaceId, Wake};
 use fulgurite_gateway::{Credentials, FullStatus, Nonce, OperatorCall};
-use fulgurite_stacks::Snapshot;
+use fulgurite_rack::Snapshot;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::progress::polled_bar;
@@ -206,12 +206,12 @@ impl AdminClient {
     }
 
     /// Returns a snapshot of the set of tomes.
-    pub async fn tomes(&self) -> anyhow::Result<fulgurite_tome_store::Snapshot> {
+    pub async fn tomes(&self) -> anyhow::Result<fulgurite_tome::objects::Snapshot> {
         self.get("tomes", &[]).await
     }
 
     /// Returns a snapshot of the namespace over several sites.
-    pub async fn geo(&self) -> anyhow::Result<fulgurite_geo_store::Snapshot> {
+    pub async fn geo(&self) -> anyhow::Result<fulgurite_geo::objects::Snapshot> {
         self.get("geo", &[]).await
     }
 
@@ -224,7 +224,7 @@ impl AdminClient {
     pub async fn run_tomes_call<T: DeserializeOwned>(
         &self,
         call: &'static str,
-        tome: Option<fulgurite_tome_store::TomeId>,
+        tome: Option<fulgurite_tome::objects::TomeId>,
         is_quiet: bool,
     ) -> anyhow::Result<T> {
         let query: Vec<_> = tome.map(|tome| ("tome", tome.get().to_string())).into_iter().collect();

@@ -131,8 +131,12 @@ fn set_ratio(field: &mut fulgurite_units::Ratio, value: &str) -> Result<(), Stri
     Ok(())
 }
 
-fn set_policy(field: &mut fulgurite_library::Policy, value: &str) -> Result<(), String> {
-    *field = fulgurite_library::Policy::named(value).map_err(|error| error.to_string())?;
+fn set_policy(
+    field: &mut fulgurite_glass_core::control::Policy,
+    value: &str,
+) -> Result<(), String> {
+    *field =
+        fulgurite_glass_core::control::Policy::named(value).map_err(|error| error.to_string())?;
     Ok(())
 }
 

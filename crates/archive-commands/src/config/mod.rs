@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use fulgurite_archive::config::{
     Classes, EngineChoice, Home, QueueAddress, SHARD_SIZE_DEFAULT, TierName,
 };
-use fulgurite_glass::Geometry;
-use fulgurite_library::{LibraryShape, Movement, Policy};
+use fulgurite_glass_core::control::{LibraryShape, Movement, Policy};
+use fulgurite_platter::Geometry;
 use fulgurite_units::{ByteCount, Duration, Ratio, settings};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fulgurite_library::{POLICY_NAMES, Policy};
+use fulgurite_glass_core::control::{POLICY_NAMES, Policy};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};

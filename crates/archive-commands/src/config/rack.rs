@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
-use fulgurite_rack::{Policy, Shape, SpinUps, presets};
-use fulgurite_stacks::ScrubPolicy;
+use fulgurite_rack::ScrubPolicy;
+use fulgurite_rack_core::{Policy, Shape, SpinUps, presets};
 use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
 

@@ -112,8 +112,8 @@ fn impossible_settings_are_refused_by_name() {
             r#"setting profile: there is no geometry profile "x"; use sliver, demo, desk or silica"#
         ]],
     );
-    let geometry = fulgurite_glass::Geometry::profile("demo").unwrap();
-    let no_room = fulgurite_glass::Geometry { sector_payload_bytes: 384, ..geometry };
+    let geometry = fulgurite_platter::Geometry::profile("demo").unwrap();
+    let no_room = fulgurite_platter::Geometry { sector_payload_bytes: 384, ..geometry };
     let no_room = Config { geometry: Some(no_room), ..Config::default() };
     let error = load(&no_room.show().unwrap(), &[]).unwrap_err().to_string();
     for words in ["setting geometry: ", "sector_payload_bytes is 384 and has to be "] {
@@ -259,10 +259,10 @@ fn flags_outrank_everything() {
 
 #[test]
 fn what_is_shown_means_the_same() {
-    let geometry = fulgurite_glass::Geometry::profile("demo").unwrap();
+    let geometry = fulgurite_platter::Geometry::profile("demo").unwrap();
     let custom = Config {
         domain: Some("s3.example.org".to_owned()),
-        geometry: Some(fulgurite_glass::Geometry { profile: "mine".to_owned(), ..geometry }),
+        geometry: Some(fulgurite_platter::Geometry { profile: "mine".to_owned(), ..geometry }),
         ..Config::default()
     };
     for config in [Config::default(), custom] {
@@ -286,10 +286,10 @@ fn a_missing_file_is_named() {
 #[test]
 fn a_policy_is_a_name_or_a_table() {
     let config = load("[library]\npolicy = \"silica\"\nlog = \"x.log\"\n", &[]).unwrap();
-    assert_eq!(config.library.policy, fulgurite_library::Policy::silica());
+    assert_eq!(config.library.policy, fulgurite_glass_core::control::Policy::silica());
     assert!(config.show().unwrap().contains("policy = \"silica\"\n"), "{config:?}");
     let named = load("", &[("FULGURITE_LIBRARY_POLICY", "thrifty")]).unwrap();
-    assert_eq!(named.library.policy, fulgurite_library::Policy::thrifty());
+    assert_eq!(named.library.policy, fulgurite_glass_core::control::Policy::thrifty());
     let mut mixed = config;
     mixed.library.policy.candidates = 3;
     let again = load(&mixed.show().unwrap(), &[]).unwrap();

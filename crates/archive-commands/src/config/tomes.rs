@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
-use fulgurite_tome::limits::{IDLE, IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
-use fulgurite_tome::{CodeParams, Layout, Parts, TomeId};
-use fulgurite_tome_store::PutGuarantee;
+use fulgurite_tome::objects::PutGuarantee;
+use fulgurite_tome_core::limits::{IDLE, IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
+use fulgurite_tome_core::{CodeParams, Layout, Parts, TomeId};
 use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The table against published numbers.
 
-use fulgurite_glass::Geometry;
+use fulgurite_platter::Geometry;
 
 use super::{DurabilityArgs, Row, rows};
 

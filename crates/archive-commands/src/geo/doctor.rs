@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use fulgurite_geo_store::SiteEntry;
-use fulgurite_sites::doctor::{DoctorError, Outcome, Report, examine, examine_blobs};
-use fulgurite_sites::{Address, Key, OpenError};
+use fulgurite_geo::objects::SiteEntry;
+use fulgurite_geo::stores::doctor::{DoctorError, Outcome, Report, examine, examine_blobs};
+use fulgurite_geo::stores::{Address, Key, OpenError};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, pluralize};
 use fulgurite_terminal::progress;

@@ -22,7 +22,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-use fulgurite_geo_store::{GeoStore, MaintenanceReport, SiteEntry, UndecidedReport};
+use fulgurite_geo::objects::{GeoStore, MaintenanceReport, SiteEntry, UndecidedReport};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, hint, note, pluralize};
@@ -329,7 +329,10 @@ fn counting(bar: &ProgressBar) -> impl Fn(u64) + Send + Sync + use<'_> {
     move |count| bar.set_message(count.to_string())
 }
 
-fn done<T>(bar: &ProgressBar, done: Result<T, fulgurite_geo_store::GeoError>) -> anyhow::Result<T> {
+fn done<T>(
+    bar: &ProgressBar,
+    done: Result<T, fulgurite_geo::objects::GeoError>,
+) -> anyhow::Result<T> {
     bar.finish_and_clear();
     Ok(done?)
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use fulgurite_sites::{Address, OpenError};
-use fulgurite_sites_net::{AddressedStores, Node, NodeError, NodeOptions, NodeTls, TlsFiles};
+use fulgurite_geo::remote::{AddressedStores, Node, NodeError, NodeOptions, NodeTls, TlsFiles};
+use fulgurite_geo::stores::{Address, OpenError};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use serde::Serialize;

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use fulgurite_archive::config::{SharedOptions, TierOptions};
 use fulgurite_archive::system_clock;
 use fulgurite_gateway::ColdTiers;
-use fulgurite_geo_store::{FragmentCache, GeoOptions, GeoStore, SiteMap};
-use fulgurite_sites::{Entropy, Opener};
-use fulgurite_sites_net::NetNodes;
+use fulgurite_geo::objects::{FragmentCache, GeoOptions, GeoStore, SiteMap};
+use fulgurite_geo::remote::NetNodes;
+use fulgurite_geo::stores::{Entropy, Opener};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use object_store::prefix::PrefixStore;
 use tokio::runtime::Runtime;
@@ -76,7 +76,7 @@ impl Namespace {
     }
 
     /// Adds the file of the map to an error.
-    pub(super) fn failed(&self, error: fulgurite_geo_store::GeoError) -> anyhow::Error {
+    pub(super) fn failed(&self, error: fulgurite_geo::objects::GeoError) -> anyhow::Error {
         anyhow::Error::new(error).context(format!("the sites of \"{}\"", self.file.display()))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use fulgurite_geo_store::{SiteEntry, SiteMap};
-use fulgurite_sites::{Address, BlobError, Key};
+use fulgurite_geo::objects::{SiteEntry, SiteMap};
+use fulgurite_geo::stores::{Address, BlobError, Key};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_units::error_chain;
 use futures::StreamExt as _;

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use fulgurite_archive::config::{
     SharedBytes, SharedCondition, SharedError, SharedObjectMeta, SharedPut, SharedStore,
 };
-use fulgurite_geo_store::limits::CHUNKS_AT_ONCE;
-use fulgurite_geo_store::{GeoError, GeoStore, Mode, NotedObject};
+use fulgurite_geo::objects::limits::CHUNKS_AT_ONCE;
+use fulgurite_geo::objects::{GeoError, GeoStore, Mode, NotedObject};
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

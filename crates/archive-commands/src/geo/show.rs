@@ -1,6 +1,6 @@
 //! Formats the state of a namespace over several sites as text.
 
-use fulgurite_geo_store::{MaintenanceReport, UndecidedReport};
+use fulgurite_geo::objects::{MaintenanceReport, UndecidedReport};
 use fulgurite_terminal::output::pluralize;
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_units::Duration;

@@ -1,7 +1,7 @@
 //! `geo verify`: reads every object whole and checks it against what was put. Each is read from
 //! just as many sites as it needs; `heal` checks the other fragments.
 
-use fulgurite_geo_store::{GeoError, GeoStore};
+use fulgurite_geo::objects::{GeoError, GeoStore};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, pluralize};
 use fulgurite_terminal::progress;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use fulgurite_archive::config::EngineChoice;
 use fulgurite_decode::{Decoder, Learned, Model, standard_linear, standard_model};
-use fulgurite_glass::channel::Channel;
+use fulgurite_platter::channel::Channel;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fulgurite_decode::{Damage, Score, SymbolProbabilities, VoxelMedium, VoxelReader};
-use fulgurite_glass::channel::{SectorImages, SectorShape};
-use fulgurite_glass::{NoFaults, PlatterReader, PlatterSource as _, SectorExtent};
+use fulgurite_platter::channel::{SectorImages, SectorShape};
+use fulgurite_platter::{NoFaults, PlatterReader, PlatterSource as _, SectorExtent};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_units::{LayerIndex, Seed, TrackIndex};

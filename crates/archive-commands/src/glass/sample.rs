@@ -10,8 +10,8 @@ use fulgurite_decode::{
     Damage, Interval, OutcomeReader, Score, SoftFit, SoftReader, SoftStatistics,
     SymbolProbabilities, VoxelMedium, VoxelReader,
 };
-use fulgurite_glass::channel::{Channel, SectorShape};
-use fulgurite_glass::{SectorExtent, SectorReading};
+use fulgurite_platter::channel::{Channel, SectorShape};
+use fulgurite_platter::{SectorExtent, SectorReading};
 use fulgurite_terminal::output::Output;
 use fulgurite_terminal::progress::count_bar;
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fulgurite_disks::{PlaceId, Wake};
-use fulgurite_stacks::{Found, RackStore, RepairProgress, Report, Result, Snapshot};
+use fulgurite_rack::{Found, RackStore, RepairProgress, Report, Result, Snapshot};
 use fulgurite_terminal::progress;
 
 use super::{RackArgs, open};

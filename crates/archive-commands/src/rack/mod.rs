@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_disks::PlaceId;
-use fulgurite_stacks::{Found, Report};
+use fulgurite_rack::{Found, Report};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, hint, note, pluralize};

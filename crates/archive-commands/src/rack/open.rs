@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, Simulated, Times};
-use fulgurite_stacks::fail_point::{FAIL_POINTS, FailPoints};
-use fulgurite_stacks::work::Injected;
-use fulgurite_stacks::{Entropy, RackOptions, RackStore, StacksError};
+use fulgurite_rack::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_rack::work::Injected;
+use fulgurite_rack::{Entropy, RackOptions, RackStore, StacksError};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_units::{RackId, Ratio, Seed};
 

@@ -1,7 +1,7 @@
 //! Formats a rack as text: a line per group, with its disks as a picture.
 
 use fulgurite_disks::{Power, Wake};
-use fulgurite_stacks::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
+use fulgurite_rack::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 use fulgurite_terminal::output::{bytes, group_digits, pluralize, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 

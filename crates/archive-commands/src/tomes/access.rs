@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fulgurite_disks::Wake;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::progress;
-use fulgurite_tome_store::{
+use fulgurite_tome::objects::{
     Compared, Found, InventoryResult, Progress, Rebuilt, Result, Scrubbed, Snapshot, TomeId,
     TomeStore,
 };

@@ -16,7 +16,7 @@ use fulgurite_client::remote::RemoteArgs;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, hint, note, pluralize};
-use fulgurite_tome_store::{Compared, Found, InventoryResult, Rebuilt, Scrubbed, TomeId};
+use fulgurite_tome::objects::{Compared, Found, InventoryResult, Rebuilt, Scrubbed, TomeId};
 
 pub use self::open::{close, is_fail_point, open, open_blocking, open_for_serve};
 

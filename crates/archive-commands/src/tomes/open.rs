@@ -7,10 +7,10 @@ use std::time::Duration;
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
 use fulgurite_terminal::exit::{Exit, ExitError, exit_of};
-use fulgurite_tome_store::{StoreOptions, TomeStore};
-use fulgurite_tomes::fail_point::{FAIL_POINTS, FailPoints};
-use fulgurite_tomes::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
-use fulgurite_tomes_net::{TomesFile, remotes};
+use fulgurite_tome::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_tome::objects::{StoreOptions, TomeStore};
+use fulgurite_tome::remote::{TomesFile, remotes};
+use fulgurite_tome::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
 use fulgurite_units::{Ratio, Seed, TomeSetId};
 
 use crate::config::rack::Backend;

@@ -3,7 +3,7 @@
 use fulgurite_disks::{Cause, Power, Wake};
 use fulgurite_terminal::output::{bytes, group_digits, pluralize, timestamp};
 use fulgurite_terminal::style::{self, Tone};
-use fulgurite_tome_store::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
+use fulgurite_tome::objects::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
 
 const HEAD: &str =
     "tome  disk           pieces   unprotected  for       woken  today  healed  scrubs  this one";

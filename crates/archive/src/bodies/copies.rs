@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
-use fulgurite_platters::Progress;
+use fulgurite_glass::Progress;
 use fulgurite_units::{ObjectId, error_chain};
 
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};

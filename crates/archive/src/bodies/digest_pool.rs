@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_platters::{FailPoints, Panics};
+use fulgurite_glass::{FailPoints, Panics};
 use tokio::sync::oneshot;
 
 use crate::bodies::digest::{BodyDigest, LANES};

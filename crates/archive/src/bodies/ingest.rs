@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fulgurite_platters::cipher_crc;
+use fulgurite_glass::cipher_crc;
 use fulgurite_units::{ObjectId, UnixTime};
 use tokio::task::JoinHandle;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, Transaction};
-use fulgurite_platters::Platters;
+use fulgurite_glass::Platters;
 
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{dequeue, queued_body, rows_in};

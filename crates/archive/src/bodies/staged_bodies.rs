@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, KeyValue as _, ReadView, Transaction};
-use fulgurite_platters::{
+use fulgurite_glass::{
     self as platters, Backlog, Bodies, IngestedBody, KeepReason, PlacedShard, Platters, ReadAt,
     Released, WaitingBody, WriteAt,
 };

@@ -13,7 +13,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-use fulgurite_platters::Panics;
+use fulgurite_glass::Panics;
 use fulgurite_units::{Clock, Controller as _, Instant, Outbox, UnixTime, error_chain};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -63,8 +63,8 @@ impl From<ArchiveError> for Failed {
     }
 }
 
-impl From<fulgurite_platters::PlattersError> for Failed {
-    fn from(error: fulgurite_platters::PlattersError) -> Self {
+impl From<fulgurite_glass::PlattersError> for Failed {
+    fn from(error: fulgurite_glass::PlattersError) -> Self {
         Self::of(&error.into())
     }
 }

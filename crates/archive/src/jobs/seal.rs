@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use fulgurite_platters::{Bodies, SealTrigger};
+use fulgurite_glass::{Bodies, SealTrigger};
 
 use super::{Failed, Job, JobRun, Next, Pace, Reply};
 use crate::limits::{JOB_TICK, SEAL_BACKOFF};

@@ -1,6 +1,6 @@
 //! Carries redundancy platters to far libraries.
 
-use fulgurite_platters::Carrier;
+use fulgurite_glass::Carrier;
 
 use super::{Failed, Job, JobRun, Next, Pace};
 use crate::ArchiveError;

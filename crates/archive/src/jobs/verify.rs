@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use fulgurite_platters::{Progress, Stored};
+use fulgurite_glass::{Progress, Stored};
 use fulgurite_units::PlatterId;
 
 use super::{Failed, Job, JobRun, Next, Pace, Reply};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
-use fulgurite_platters::Platters;
+use fulgurite_glass::Platters;
 use fulgurite_units::ObjectId;
 
 use crate::bodies::log::{Extent, LogKind};

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use fulgurite_platters::cipher_crc;
+use fulgurite_glass::cipher_crc;
 
 use crate::bodies::log::{Extent, LogKind};
 use crate::limits::CHUNK_BYTES;

@@ -4,7 +4,7 @@
 //! entry + its key -> what is known of a body        entry without a key -> deleted; stays so
 //! ```
 
-use fulgurite_platters::{ListedShard, ListsReport, Recovered};
+use fulgurite_glass::{ListedShard, ListsReport, Recovered};
 
 use super::context::RecoveryContext;
 use super::evidence::{Bodies, Known};

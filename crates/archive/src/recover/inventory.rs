@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_platters::Recovered;
+use fulgurite_glass::Recovered;
 use fulgurite_units::{ObjectId, PlatterId};
 
 use super::body_reader::{BodyReader, Files};

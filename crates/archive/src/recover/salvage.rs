@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Damage, FjallStore, Space};
-use fulgurite_platters::SalvagedRows;
+use fulgurite_glass::SalvagedRows;
 use fulgurite_units::{ObjectId, UploadId};
 
 use super::evidence::{Bodies, Known};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fulgurite_catalog::KeyValue as _;
-use fulgurite_platters::{cipher_crc, joined_crc};
+use fulgurite_glass::{cipher_crc, joined_crc};
 use fulgurite_restore::{Piece, Place, TierIndex};
 use fulgurite_units::{ByteCount, ErrorKind, Instant, ObjectId, PlatterId};
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use fulgurite_platters::begin_log;
+use fulgurite_glass::begin_log;
 use fulgurite_restore::log::{End, FORMAT, LogError, LogWriter};
 use fulgurite_restore::{Command, Event, Restores};
 use fulgurite_units::{Instant, error_chain};

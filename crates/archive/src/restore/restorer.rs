@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_platters::{Fetched, PlatterVisit, SetRecovery, ShardRequest};
+use fulgurite_glass::{Fetched, PlatterVisit, SetRecovery, ShardRequest};
 use fulgurite_restore::{Capacity, Command, Event, PieceId, Place, RestoreId, Restores};
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, ObjectId, Outbox, UnixTime, error_chain,

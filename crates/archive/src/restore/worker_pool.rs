@@ -99,7 +99,7 @@ impl Job for PoolWorker {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use fulgurite_platters::Panics;
+    use fulgurite_glass::Panics;
     use fulgurite_units::ManualClock;
 
     use super::*;

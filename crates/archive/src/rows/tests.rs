@@ -271,7 +271,7 @@ fn read_old<T: Row>(old: &BTreeMap<&str, Vec<u8>>, kind: &str) -> T {
 
 #[test]
 fn the_store_has_the_spaces_of_all() {
-    for space in fulgurite_platters::SPACES {
+    for space in fulgurite_glass::SPACES {
         assert!(SPACES.contains(&space), "{space:?}");
     }
 }

@@ -12,7 +12,7 @@
 //! ```
 //! Numbers are little-endian.
 
-use fulgurite_platters::cipher_crc;
+use fulgurite_glass::cipher_crc;
 use fulgurite_units::{ArchiveId, ObjectId};
 
 const MAGIC: &[u8; 8] = b"FULGTIER";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{Committer, FjallStore};
-use fulgurite_platters::{FarLibrary, PlattersError, ReadPlatter};
+use fulgurite_glass::{FarLibrary, PlattersError, ReadPlatter};
 use fulgurite_units::PlatterId;
 use futures::TryStreamExt as _;
 use object_store::path::Path;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_platters::cipher_crc;
+use fulgurite_glass::cipher_crc;
 use fulgurite_units::{Deadline, UnixTime};
 use futures::StreamExt as _;
 use object_store::{Error, GetOptions, GetRange};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use fulgurite_platters::cipher_crc;
+use fulgurite_glass::cipher_crc;
 use fulgurite_restore::Capacity;
 use fulgurite_units::{AffinityGroup, ArchiveId, ObjectId, ReadBack};
 use futures::{StreamExt as _, TryStreamExt as _};

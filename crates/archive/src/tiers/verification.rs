@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, KeyValue as _};
-use fulgurite_platters::Progress;
+use fulgurite_glass::Progress;
 use fulgurite_units::error_chain;
 
 use super::runs;

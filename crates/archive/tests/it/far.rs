@@ -11,7 +11,7 @@ use fulgurite_archive::{
     Archive, ArchiveError, ArchiveError as E, BucketName, ManualClock, RecoverOptions,
     RecoverReport, StorageClass,
 };
-use fulgurite_glass::{NoFaults, PlatterReader, PlatterRole};
+use fulgurite_platter::{NoFaults, PlatterReader, PlatterRole};
 use fulgurite_units::UnixTime;
 
 use crate::harness::{Client, config, files, noise, tiny_geometry};

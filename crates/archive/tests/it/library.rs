@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use fulgurite_archive::StorageClass;
-use fulgurite_library::log::{End, Ending, Replay, replay};
-use fulgurite_library::{LibraryShape, Machine, PanelIndex, Policy, RailPosition};
+use fulgurite_glass_core::control::log::{End, Ending, Replay, replay};
+use fulgurite_glass_core::control::{LibraryShape, Machine, PanelIndex, Policy, RailPosition};
 use fulgurite_units::SlotIndex;
 
 use crate::harness::{Client, config, key, noise};

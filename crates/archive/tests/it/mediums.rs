@@ -10,8 +10,8 @@ use fulgurite_archive::config::{
 use fulgurite_archive::{StorageClass, Verification, VerifiedSector};
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_decode::{Interval, Provenance, Score, SoftFit, SymbolProbabilities};
-use fulgurite_glass::channel::{Medium, SectorShape, Shares};
-use fulgurite_glass::{Geometry, TrackRole};
+use fulgurite_platter::channel::{Medium, SectorShape, Shares};
+use fulgurite_platter::{Geometry, TrackRole};
 use fulgurite_units::{PlatterId, Ratio, Seed, TrackIndex};
 
 use crate::harness::{Client, config, key, noise};

@@ -6,8 +6,8 @@ use std::io::BufReader;
 use std::path::Path;
 
 use fulgurite_archive::{RestoreRequest, Retrieval, StorageClass};
-use fulgurite_library::log::{Entry, LogReader, Logged};
-use fulgurite_library::{Action, Event, Output, RequestId};
+use fulgurite_glass_core::control::log::{Entry, LogReader, Logged};
+use fulgurite_glass_core::control::{Action, Event, Output, RequestId};
 use fulgurite_units::{ByteCount, Duration, PlatterId};
 
 use crate::harness::{Client, config, key, noise};
@@ -221,7 +221,9 @@ async fn an_urgent_restore_is_fetched_next_and_what_was_decided_is_decided_again
     assert!(between <= 16, "{between} between, {before} before, {after} after it");
     assert!(after > 16, "{after} after it: most were still waiting");
 
-    let library = fulgurite_library::log::replay(source(&dir.path().join("library.log"))).unwrap();
+    let library =
+        fulgurite_glass_core::control::log::replay(source(&dir.path().join("library.log")))
+            .unwrap();
     assert_eq!(library.divergence, None);
     let restores = fulgurite_restore::log::replay(source(&dir.path().join("restore.log"))).unwrap();
     assert_eq!(restores.divergence, None);

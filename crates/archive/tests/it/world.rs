@@ -14,7 +14,7 @@ use fulgurite_archive::{
     ObjectInfo, ObjectKey, ObjectMeta, ObjectReader, PutOptions, Residence, RestoreOutcome,
     RestoreRequest, RestoreState, Retrieval, StorageClass,
 };
-use fulgurite_stacks::{RackStore, bench_support};
+use fulgurite_rack::{RackStore, bench_support};
 use fulgurite_units::{UnixTime, UploadId};
 use futures::StreamExt as _;
 use tempfile::TempDir;

@@ -10,8 +10,8 @@ use fulgurite_decode::{
     Damage, DecodeError, Decoder, Engine, Logits, Range, Tile, VoxelMedium, VoxelReader,
     standard_linear,
 };
-use fulgurite_glass::SectorExtent;
-use fulgurite_glass::channel::Channel;
+use fulgurite_platter::SectorExtent;
+use fulgurite_platter::channel::Channel;
 use fulgurite_units::{PlatterId, Seed};
 
 use crate::media::place;

@@ -24,7 +24,7 @@ use fulgurite_decode::{
     Decoder, Displacement, Engine, EngineChoice, FlatImages, FrontEnd, Learned, Model,
     standard_linear,
 };
-use fulgurite_glass::channel::{
+use fulgurite_platter::channel::{
     Channel, Neighbor, Population, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
     WriteFaults, random_symbols,
 };

@@ -6,8 +6,8 @@ use fulgurite_decode::{
     Decoder as _, EngineChoice, Interval, Learned, Provenance, Score, SectorFrame, SoftFit,
     SoftReader, SoftStatistics, standard_model,
 };
-use fulgurite_glass::channel::{Channel, Population, SectorShape};
-use fulgurite_glass::{
+use fulgurite_platter::channel::{Channel, Population, SectorShape};
+use fulgurite_platter::{
     Blank, FormatVersion, Geometry, NoFaults, PlatterHeader, PlatterReader, PlatterRole,
     SECTOR_OVERHEAD, SectorExtent, SectorReading, SeededFaults, SetMember, TrackBuffer, WriteDrive,
 };

@@ -1,6 +1,6 @@
 //! The output of engines for a tile.
 
-use fulgurite_glass::numeric::LANES;
+use fulgurite_platter::numeric::LANES;
 
 use super::integer::Map;
 use crate::probabilities::Block;

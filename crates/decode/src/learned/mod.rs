@@ -28,8 +28,8 @@ mod tract;
 use std::sync::Arc;
 
 use fulgurite_codes::symbols::Demapper;
-use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::{LANES, dispatch_simd};
+use fulgurite_platter::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_platter::numeric::{LANES, dispatch_simd};
 
 pub use card::{Card, MODEL_FORMAT, ModelId};
 pub use engine::{Device, Engine, EngineChoice};

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use fulgurite_glass::channel::Medium;
+use fulgurite_platter::channel::Medium;
 
 use super::card::{Card, ModelId, check_format};
 use super::graph;

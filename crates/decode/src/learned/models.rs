@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_platter::channel::{Medium, SectorImages, SectorShape};
 
 use super::Learned;
 use super::card::ModelId;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fulgurite_glass::channel::{Channel, Medium, SectorShape};
-use fulgurite_glass::numeric::Plane;
+use fulgurite_platter::channel::{Channel, Medium, SectorShape};
+use fulgurite_platter::numeric::Plane;
 use serde_json::{Value, json};
 
 use super::onnx::File;

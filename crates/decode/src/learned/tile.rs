@@ -1,6 +1,6 @@
 //! The part of the images that a network sees at once.
 
-use fulgurite_glass::numeric::Plane;
+use fulgurite_platter::numeric::Plane;
 
 use crate::Range;
 use crate::flat::STATES;

@@ -3,7 +3,7 @@
 //! For each component and fraction, the step of the taps is their maximum over 127. The rounding
 //! error is some thousandth of an estimate's own scatter (docs/design/0007).
 
-use fulgurite_glass::numeric::dispatch_simd;
+use fulgurite_platter::numeric::dispatch_simd;
 
 use super::{FRACTIONS, Taps, WIDE_WINDOW, WINDOW, fraction_weights};
 use crate::flat::{MEAN, STATES, STEPS};

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_glass::{SectorExtent, SectorReading};
+use fulgurite_platter::{SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ impl OutcomeReader {
         Ok(Self { channel, outcomes: statistics.outcomes.clone().into(), seed, reads_max })
     }
 
-    /// Reads `count` neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does.
+    /// Reads `count` neighboring sectors of a track, as [`fulgurite_platter::Medium::read`] does.
     /// `read` identifies this read.
     #[must_use]
     pub fn read(

@@ -1,8 +1,8 @@
 //! Tests of drawn probabilities: the collected statistics are reproduced, for good sectors and bad
 //! ones.
 
-use fulgurite_glass::channel::Channel;
-use fulgurite_glass::{SectorExtent, SectorReading};
+use fulgurite_platter::channel::Channel;
+use fulgurite_platter::{SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, PlatterId, TrackIndex};
 
 use super::*;

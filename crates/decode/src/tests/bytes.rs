@@ -1,7 +1,7 @@
 //! Computations in bytes, against the same in real numbers.
 
 use fulgurite_codes::symbols::{DemapMethod, Demapper};
-use fulgurite_glass::channel::{Channel, SectorImages};
+use fulgurite_platter::channel::{Channel, SectorImages};
 
 use super::{sector, shape};
 use crate::frame::{SOFT_SCALE, alphabet};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_glass::channel::{
+use fulgurite_platter::channel::{
     Channel, Disc, Dust, Orientation, ReadFaults, Scratch, WriteFaults,
 };
-use fulgurite_glass::{SectorExtent, SectorReading};
+use fulgurite_platter::{SectorExtent, SectorReading};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 
 use crate::{Damage, SectorFrame, SectorOutcome, SymbolProbabilities, VoxelMedium, VoxelReader};
@@ -207,8 +207,8 @@ impl Decoder for Blind {
 
     fn decode(
         &mut self,
-        _: &fulgurite_glass::channel::SectorImages,
-        shape: fulgurite_glass::channel::SectorShape,
+        _: &fulgurite_platter::channel::SectorImages,
+        shape: fulgurite_platter::channel::SectorShape,
     ) -> Result<SymbolProbabilities, crate::DecodeError> {
         Ok(SymbolProbabilities::normalized(8, vec![0.0; shape.voxels() * 8]))
     }

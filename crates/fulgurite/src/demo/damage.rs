@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fulgurite_archive_commands::inspect::FileSource;
-use fulgurite_glass::{
+use fulgurite_platter::{
     NoFaults, PlatterReader, PlatterRole, SECTOR_HEADER_BYTES, TrackMap, TrackRole,
 };
 use fulgurite_units::{PlatterId, RandomStream, Seed, SetId, TrackIndex};
@@ -146,7 +146,7 @@ fn damage_set(
                 }
                 *left -= cost;
                 room -= cost;
-                let information = fulgurite_glass::InformationTrack::new(track);
+                let information = fulgurite_platter::InformationTrack::new(track);
                 flip_bytes(&file, platter, platter.map.physical(information), count, random)?;
                 if is_whole {
                     damage.tracks += 1;

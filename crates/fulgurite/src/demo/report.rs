@@ -4,8 +4,8 @@ use fulgurite_archive::DecodeStatus;
 use fulgurite_archive::status::{SealReport, ShardLocation, Status};
 use fulgurite_archive_commands::admin::show_place;
 use fulgurite_archive_commands::config::Fidelity;
-use fulgurite_glass::Geometry;
 use fulgurite_object_commands::{GetSummary, PutSummary};
+use fulgurite_platter::Geometry;
 use fulgurite_terminal::output::{self, Output, group_digits, pluralize, rate};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! The events of a namespace over several sites for one subscriber.
 
 use bytes::Bytes;
-use fulgurite_geo_store::{GeoSubscriber, GeoUpdate};
+use fulgurite_geo::objects::{GeoSubscriber, GeoUpdate};
 use serde_json::json;
 
 use super::events::{EventSource, event};

@@ -45,8 +45,8 @@ use fulgurite_archive::{
     Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, ObjectSelection, Progress,
     StorageClass,
 };
-use fulgurite_stacks::StacksError;
-use fulgurite_tome_store::StoreError;
+use fulgurite_rack::StacksError;
+use fulgurite_tome::objects::StoreError;
 use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};

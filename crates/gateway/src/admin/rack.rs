@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_stacks::{PlaceId, RackStore, RepairProgress};
+use fulgurite_rack::{PlaceId, RackStore, RepairProgress};
 use http::{Response, StatusCode};
 use s3s::Body;
 use serde_json::{Value, json};

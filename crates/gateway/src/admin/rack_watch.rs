@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use fulgurite_archive::WatchEnd;
-use fulgurite_stacks::{RackStore, Seen, StacksError};
+use fulgurite_rack::{RackStore, Seen, StacksError};
 use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, channel};

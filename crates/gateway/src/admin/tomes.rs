@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_tome_store::{Progress, TomeId, TomeStore};
+use fulgurite_tome::objects::{Progress, TomeId, TomeStore};
 use http::{Response, StatusCode};
 use s3s::Body;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The events of the set of tomes for one subscriber.
 
 use bytes::Bytes;
-use fulgurite_tome_store::{TomesWatch, WatchItem};
+use fulgurite_tome::objects::{TomesWatch, WatchItem};
 use serde_json::json;
 
 use super::events::{EventSource, event};

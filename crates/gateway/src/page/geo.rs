@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use fulgurite_geo_store::{SiteSnapshot, Snapshot};
+use fulgurite_geo::objects::{SiteSnapshot, Snapshot};
 
 use super::metrics::head;
 

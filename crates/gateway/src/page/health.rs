@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use fulgurite_archive::Archive;
-use fulgurite_geo_store::GeoStore;
+use fulgurite_geo::objects::GeoStore;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};

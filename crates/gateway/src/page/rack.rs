@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use fulgurite_stacks::{DiskSnapshot, Snapshot};
+use fulgurite_rack::{DiskSnapshot, Snapshot};
 
 use super::metrics::head;
 

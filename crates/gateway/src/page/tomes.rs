@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fulgurite_tome_store::{MoveSnapshot, Snapshot, TomeSnapshot};
+use fulgurite_tome::objects::{MoveSnapshot, Snapshot, TomeSnapshot};
 use fulgurite_units::UnixTime;
 
 use super::metrics::head;

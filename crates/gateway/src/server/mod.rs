@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use fulgurite_accept::{Connections, Slot};
 use fulgurite_archive::Archive;
-use fulgurite_geo_store::GeoStore;
-use fulgurite_stacks::RackStore;
-use fulgurite_tome_store::TomeStore;
+use fulgurite_geo::objects::GeoStore;
+use fulgurite_rack::RackStore;
+use fulgurite_tome::objects::TomeStore;
 use futures::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fulgurite_geo_store::{GeoOptions, GeoStore, SiteMap};
-use fulgurite_sites::{Entropy, Opener};
+use fulgurite_geo::objects::{GeoOptions, GeoStore, SiteMap};
+use fulgurite_geo::stores::{Entropy, Opener};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use serde_json::{Value, json};

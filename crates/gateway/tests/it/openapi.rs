@@ -13,7 +13,7 @@ use fulgurite_archive::{
     DecodeStatus, LibraryStep, StorageClass, Verification, VerifiedSector, VerifiedTrack,
 };
 use fulgurite_gateway::{FullStatus, ServerStatus};
-use fulgurite_tomes::{Alarm, TomeEvent};
+use fulgurite_tome::{Alarm, TomeEvent};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! A rack of cold disks behind the gateway: every call of it answers as documented, with and
 //! without one.
 
-use fulgurite_stacks::{RackStore, bench_support};
+use fulgurite_rack::{RackStore, bench_support};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use serde_json::Value;

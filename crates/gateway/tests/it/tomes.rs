@@ -1,7 +1,7 @@
 //! A set of tomes behind the gateway: every call of it answers as documented, with and without one.
 
-use fulgurite_tome_store::{PutGuarantee, TomeStore, bench_support};
-use fulgurite_tomes::TomeSet;
+use fulgurite_tome::TomeSet;
+use fulgurite_tome::objects::{PutGuarantee, TomeStore, bench_support};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use serde_json::{Value, json};

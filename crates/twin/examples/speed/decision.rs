@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant as Clock;
 
-use fulgurite_library::limits::REPORT_UM;
-use fulgurite_library::{
+use fulgurite_glass_core::control::limits::REPORT_UM;
+use fulgurite_glass_core::control::{
     Action, Command, Event, Library, LibraryShape, Mechanics, Output, Policy, RailPosition,
     RequestId, Throughput, TrackSpan,
 };
@@ -128,11 +128,11 @@ impl Driver {
             self.now = at;
             match next {
                 PendingEvent::Done(command) => {
-                    let command = fulgurite_library::CommandId::new(command);
+                    let command = fulgurite_glass_core::control::CommandId::new(command);
                     return self.step(Event::Completed { command });
                 }
                 PendingEvent::Passed(command, at) => {
-                    let command = fulgurite_library::CommandId::new(command);
+                    let command = fulgurite_glass_core::control::CommandId::new(command);
                     return self.step(Event::Passed { command, at: RailPosition::new(at) });
                 }
                 PendingEvent::Timer if self.timer == Some(at) => {

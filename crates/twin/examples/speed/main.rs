@@ -19,7 +19,7 @@ mod tomes;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_glass_core::control::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_twin::engine;
 use fulgurite_twin::glass::run;
 use fulgurite_twin::glass::scenario::{Recovery, Scenario, SystemTag, Writes};

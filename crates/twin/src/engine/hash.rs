@@ -110,7 +110,7 @@ impl Hasher for RunHash {
 mod tests {
     use std::hash::Hasher as _;
 
-    use fulgurite_library::{Event, RailPosition, RequestId};
+    use fulgurite_glass_core::control::{Event, RailPosition, RequestId};
     use fulgurite_units::{Instant, ShuttleIndex};
 
     use super::{RunHash, WORDS};
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn whatever_differs_is_another_hash() {
         let passed = |command: u64, at: u64| Event::Passed {
-            command: fulgurite_library::CommandId::new(command),
+            command: fulgurite_glass_core::control::CommandId::new(command),
             at: RailPosition::new(at),
         };
         let battery = |shuttle: u16, percent: u8| Event::Battery {

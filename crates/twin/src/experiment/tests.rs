@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use expect_test::{Expect, expect};
-use fulgurite_library::{Movement, Policy};
+use fulgurite_glass_core::control::{Movement, Policy};
 
 use super::error::SourceLocation;
 use super::{

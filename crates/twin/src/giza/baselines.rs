@@ -8,7 +8,7 @@
 //! table is at the node's, the best case for the node. A read asks for the version and then for
 //! each fragment.
 
-use fulgurite_geo::SiteIndex;
+use fulgurite_geo_core::SiteIndex;
 use fulgurite_units::{Duration, Instant};
 
 use super::latencies::{megabytes, ms};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_geo::{
+use fulgurite_geo_core::{
     Change, Coded, Condition, Data as Place, Fragment, FragmentOp, Heal, HealPolicy, OpEvent,
     Operation as _, Put, Read, ReadResult, ReadTarget, Rounds, SiteIndex, Value, Version, Write,
     WriteId, WriteResult,

@@ -1,7 +1,7 @@
 //! The layer between operations and sites: commands become messages, messages reach sites, and
 //! replies come back.
 
-use fulgurite_geo::{
+use fulgurite_geo_core::{
     Ask, Command, Data, FetchResult, Fragment, FragmentOp, KnownVersions, OpCommand, OpEvent,
     OpResult, Request, SiteIndex, Value, Version,
 };

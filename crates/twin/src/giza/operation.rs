@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_geo::{
+use fulgurite_geo_core::{
     Ask, Fragment, Heal, KnownVersions, OpCommand, OpEvent, OpResult, Operation as _, Read,
     SiteIndex, Value, Version, Write, WriteId,
 };

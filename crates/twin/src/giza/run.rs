@@ -1,5 +1,5 @@
-//! One run of several sites: the controllers of `geo` over sites, stores and a network of given
-//! speeds.
+//! One run of several sites: the controllers of `geo-core` over sites, stores and a network of
+//! given speeds.
 //!
 //! ```text
 //!   arrivals --> Write, Read, Heal --acts--> Message --drawn time--> Site: row' = step(row)
@@ -8,12 +8,12 @@
 //! ```
 //!
 //! Messages are neither lost nor duplicated here, sites are not replaced and nodes do not crash:
-//! the simulation of `geo` covers all that. A node never waits for other nodes, only for the sites
-//! it asks.
+//! the simulation of `geo-core` covers all that. A node never waits for other nodes, only for the
+//! sites it asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_geo::{Quorums, SiteIndex, Terms, WriteId};
+use fulgurite_geo_core::{Quorums, SiteIndex, Terms, WriteId};
 use fulgurite_units::{Duration, Instant, RandomStream, Seed};
 
 use super::arrivals::{Arrival, arrivals};

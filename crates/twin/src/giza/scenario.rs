@@ -1,7 +1,7 @@
 //! Scenarios of several sites. The paper (Giza, USENIX ATC 2017) gives few of these numbers:
 //! `experiments/giza/base-*.toml` lists which are its own and which are assumed.
 
-use fulgurite_geo::{QuorumRule, Quorums, limits};
+use fulgurite_geo_core::{QuorumRule, Quorums, limits};
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 use toml::Table;
@@ -102,7 +102,7 @@ const fn yes() -> bool {
     true
 }
 
-/// How objects are written and read. All but the last three run the controllers of `geo`.
+/// How objects are written and read. All but the last three run the controllers of `geo-core`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_geo::{Epoch, Fragment, Request, Row, SiteState, Verdict, WriteId, step};
+use fulgurite_geo_core::{Epoch, Fragment, Request, Row, SiteState, Verdict, WriteId, step};
 use fulgurite_units::{Duration, Instant};
 
 /// The epoch of the map: sites are not replaced here.

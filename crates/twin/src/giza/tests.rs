@@ -1,6 +1,6 @@
 //! Several sites against values computed by hand, and against themselves.
 
-use fulgurite_geo::QuorumRule;
+use fulgurite_geo_core::QuorumRule;
 use fulgurite_units::{ByteCount, Duration, Seed};
 
 use super::scenario::{Design, Layout, ReadStrategy, Scenario};

@@ -5,7 +5,7 @@
 //! ones are known too. A battery that is empty at the end of an operation went flat during it: the
 //! operation never completes, and the shuttle is broken until the battery is replaced.
 
-use fulgurite_library::{Action, Event};
+use fulgurite_glass_core::control::{Action, Event};
 use fulgurite_units::{Duration, Instant, ShuttleIndex};
 
 use crate::glass::energy;

@@ -6,7 +6,7 @@
 //! ([`crate::glass::scenario::Battery`]) or a cost table ([`crate::glass::plan::CostTable`])
 //! overrides it.
 
-use fulgurite_library::Action;
+use fulgurite_glass_core::control::Action;
 
 /// A start of horizontal motion.
 pub(crate) const START_ENERGY: f64 = 1.0;

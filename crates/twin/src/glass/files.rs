@@ -1,6 +1,6 @@
 //! Reads of files, split into shards, and how unavailable platters are handled.
 
-use fulgurite_library::{RequestId, TrackSpan};
+use fulgurite_glass_core::control::{RequestId, TrackSpan};
 use fulgurite_units::{ByteCount, Duration, Instant, RandomStream, TrackIndex};
 
 use crate::glass::scenario::Scenario;

@@ -6,7 +6,7 @@
 //! twentieth of it as noise: no more than the tails of different seeds differ from their median (5
 //! to 9 %).
 
-use fulgurite_library::{POLICY_NAMES, Policy};
+use fulgurite_glass_core::control::{POLICY_NAMES, Policy};
 use fulgurite_units::{ByteCount, Duration};
 
 use super::run;

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use fulgurite_library::Library;
-use fulgurite_library::log::{End, LogError, LogWriter};
+use fulgurite_glass_core::control::Library;
+use fulgurite_glass_core::control::log::{End, LogError, LogWriter};
 use fulgurite_units::Instant;
 
 use super::{Glass, Observation};

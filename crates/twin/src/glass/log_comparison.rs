@@ -5,10 +5,10 @@
 //!                 '--> how long it took  <---- versus ----> how long it takes
 //! ```
 //!
-//! A replay of a log ([`fulgurite_library::log`]) compares the decisions of a library with its own
-//! events. Here only the external events are taken - requests, machines that broke and were
-//! repaired, batteries - each at its time; what machines do and when is simulated again. So the two
-//! tails show whether a simulated library serves the same requests as fast as the real one.
+//! A replay of a log ([`fulgurite_glass_core::control::log`]) compares the decisions of a library
+//! with its own events. Here only the external events are taken - requests, machines that broke and
+//! were repaired, batteries - each at its time; what machines do and when is simulated again. So
+//! the two tails show whether a simulated library serves the same requests as fast as the real one.
 //!
 //! With the log of the archive's restores, the twin gets the requests of the clients: their
 //! restores go to the archive's restore controller, which sends reads to the library
@@ -23,8 +23,10 @@ mod restore_log;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use fulgurite_library::log::{Entry, LogError, LogReader, Logged};
-use fulgurite_library::{Event, LibraryShape, Mechanics, Outcome, Output, Policy, RequestId};
+use fulgurite_glass_core::control::log::{Entry, LogError, LogReader, Logged};
+use fulgurite_glass_core::control::{
+    Event, LibraryShape, Mechanics, Outcome, Output, Policy, RequestId,
+};
 use fulgurite_restore::Retrieval;
 use fulgurite_units::{ByteCount, Duration, Instant, PlatterId, Seed};
 use serde::Serialize;

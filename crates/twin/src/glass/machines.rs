@@ -4,8 +4,8 @@
 //! in the event queue. Instead each drive has one alarm there, and checks when it fires whether its
 //! pass is over.
 
-use fulgurite_library::limits::REPORT_UM;
-use fulgurite_library::{
+use fulgurite_glass_core::control::limits::REPORT_UM;
+use fulgurite_glass_core::control::{
     Action, Command, CommandId, Event, LibraryShape, Machine, Mechanics, RailPosition, TrackSpan,
 };
 use fulgurite_units::{Duration, Instant, RandomStream, Seed};

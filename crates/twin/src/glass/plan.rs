@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A plan must have room for all platters at the given age; the storage racks that a platter-set
-//! needs (`fulgurite_layout`); at most two shuttles per drive; the 99.9th percentile of reads
-//! within the objective in every seed, with the given share of platters unavailable; and drives
-//! that verify as fast as platters are written, even in the measured window.
+//! needs (`fulgurite_glass_core::plan`); at most two shuttles per drive; the 99.9th percentile of
+//! reads within the objective in every seed, with the given share of platters unavailable; and
+//! drives that verify as fast as platters are written, even in the measured window.
 //!
 //! The search assumes that more shuttles, drives or throughput never make a library slower. The
 //! twin confirms that within its noise, not exactly, so a plan has the least cost only as far as

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use fulgurite_library::{RequestId, TrackSpan};
+use fulgurite_glass_core::control::{RequestId, TrackSpan};
 use fulgurite_restore::limits::SUBMITTED_MAX;
 use fulgurite_restore::{Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval};
 use fulgurite_units::{Controller as _, Instant, Outbox, UnixTime};

@@ -1,6 +1,6 @@
 //! A glass library in a run: the controller, the machines around it, and the reads in progress.
 
-use fulgurite_library::{
+use fulgurite_glass_core::control::{
     Action, CommandId, Destination, Event, Library, Machine, Outcome, Output, PanelIndex,
     RailPosition, RequestId, Source, TrackSpan,
 };

@@ -1,6 +1,6 @@
 //! A scenario: one library, one policy, one workload. A run is a function of a scenario and a seed.
 
-use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_glass_core::control::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_restore::Retrieval;
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 use serde::{Deserialize, Serialize};
@@ -185,7 +185,7 @@ impl Restores {
 #[serde(deny_unknown_fields)]
 pub struct FaultPlan {
     /// The machine.
-    pub machine: fulgurite_library::Machine,
+    pub machine: fulgurite_glass_core::control::Machine,
     /// When it breaks.
     pub at: Duration,
     /// When it is repaired; never if omitted.

@@ -1,7 +1,7 @@
 //! Platter-sets: which platters are read instead of an unavailable one.
 //!
 //! Sets are built as in the live archive, one after the other, each on the least used blast zones
-//! (`fulgurite_layout::choose_zones`), so that no two platters of a set share one:
+//! (`fulgurite_glass_core::plan::choose_zones`), so that no two platters of a set share one:
 //!
 //! ```text
 //!   zones        0  1  2  . . .  18 | 19 20  . . .  37 | . . . | 133 . . . 139
@@ -13,8 +13,8 @@
 //! complete ones. All platters of a set get reads: that some hold only redundancy is ignored, here
 //! as in the number of platters.
 
-use fulgurite_layout::{ZoneState, choose_zones};
-use fulgurite_library::LibraryShape;
+use fulgurite_glass_core::control::LibraryShape;
+use fulgurite_glass_core::plan::{ZoneState, choose_zones};
 use fulgurite_units::{RandomStream, SlotIndex};
 
 use crate::Error;
@@ -134,7 +134,7 @@ fn too_few(platters: usize) -> Error {
 mod tests {
     use std::collections::BTreeSet;
 
-    use fulgurite_library::LibraryShape;
+    use fulgurite_glass_core::control::LibraryShape;
     use fulgurite_units::{Seed, SlotIndex};
 
     use super::Sets;

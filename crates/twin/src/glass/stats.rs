@@ -1,6 +1,6 @@
 //! Counters of a run.
 
-use fulgurite_library::{Action, Counters, Travel};
+use fulgurite_glass_core::control::{Action, Counters, Travel};
 use fulgurite_units::{Duration, Instant};
 
 use super::batteries::Batteries;

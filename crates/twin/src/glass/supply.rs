@@ -1,6 +1,6 @@
 //! The platters: the slots of stored ones, and the new ones that are ejected and must be verified.
 
-use fulgurite_library::{Event, LibraryShape, PanelIndex, RequestId, TrackSpan};
+use fulgurite_glass_core::control::{Event, LibraryShape, PanelIndex, RequestId, TrackSpan};
 use fulgurite_units::{Instant, PlatterId, RandomStream, Seed, SlotIndex, TrackIndex};
 
 use super::backlog::Backlog;

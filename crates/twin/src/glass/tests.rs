@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use fulgurite_library::{
+use fulgurite_glass_core::control::{
     Event, LibraryShape, Machine, MechanicsParameters, Output, PanelIndex, Policy, RailPosition,
     ShelfIndex, Throughput,
 };
@@ -85,7 +85,7 @@ impl Observer<Glass> for Checker {
 
 #[test]
 fn the_same_seed_is_the_same_run_and_another_is_another() {
-    for name in fulgurite_library::POLICY_NAMES {
+    for name in fulgurite_glass_core::control::POLICY_NAMES {
         let scenario = scenario(Policy::named(name).unwrap());
         let [first, again, other] = [1, 1, 2].map(|seed| run(&scenario, seed).unwrap());
         assert_eq!(first, again, "{name}");
@@ -98,7 +98,7 @@ fn the_same_seed_is_the_same_run_and_another_is_another() {
 #[test]
 fn every_invariant_holds_after_every_event() {
     let mut given_way = false;
-    for name in fulgurite_library::POLICY_NAMES {
+    for name in fulgurite_glass_core::control::POLICY_NAMES {
         let mut checker = Checker::default();
         run_observed(&scenario(Policy::named(name).unwrap()), 3, &mut checker).unwrap();
         assert!(checker.asked > 100, "{name}: only {} reads", checker.asked);

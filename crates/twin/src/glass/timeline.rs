@@ -12,7 +12,9 @@ mod pictures;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_library::{Action, CommandId, Event, Machine, Outcome, Output, RequestId};
+use fulgurite_glass_core::control::{
+    Action, CommandId, Event, Machine, Outcome, Output, RequestId,
+};
 use fulgurite_units::Instant;
 use serde::Serialize;
 

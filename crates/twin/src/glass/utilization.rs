@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_library::{Action, CommandId, Event, LibraryShape, Machine, Output, RequestId};
+use fulgurite_glass_core::control::{
+    Action, CommandId, Event, LibraryShape, Machine, Output, RequestId,
+};
 use fulgurite_units::{Instant, PlatterId};
 
 #[derive(Clone, Debug)]

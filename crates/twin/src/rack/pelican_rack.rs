@@ -10,7 +10,7 @@
 //! Disks of a group that get the spin-up command together are reported as up together, once the
 //! slowest of those needed is up: nothing waits for the others.
 
-use fulgurite_rack::{
+use fulgurite_rack_core::{
     Assignment, Budget, Command, Due, Event, GroupId, Loss, Members, Op as Task, OpId, OpKind,
     Order, Part, PlaceId, PlaceState, Policy, Rack as Controller, Refusal, Side, SpinUps, presets,
     solve,

@@ -1,6 +1,6 @@
 //! The page is self-contained, and shows what misses.
 
-use fulgurite_library::Policy;
+use fulgurite_glass_core::control::Policy;
 
 use super::{Facts, Head, ResultRow, format_inputs, html, relation, run_page, sweep_page};
 use crate::experiment::tests::{StandIn, files};

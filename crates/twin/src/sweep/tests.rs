@@ -1,7 +1,7 @@
 //! A sweep has every combination, including corners, and rejects invalid ones before anything runs.
 
 use expect_test::{Expect, expect};
-use fulgurite_library::Policy;
+use fulgurite_glass_core::control::Policy;
 use toml::{Table, Value};
 
 use super::{InvalidSweep, POINTS_MAX, Sweep, SweepAxis, check_metrics};

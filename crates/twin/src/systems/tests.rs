@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use fulgurite_library::Policy;
+use fulgurite_glass_core::control::Policy;
 use serde_json::json;
 use toml::{Table, Value};
 

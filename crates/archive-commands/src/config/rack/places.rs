@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
-use fulgurite_rack::Shape;
+use fulgurite_rack_core::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Rack};

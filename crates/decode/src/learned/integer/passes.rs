@@ -1,6 +1,6 @@
 //! Operations on feature maps besides convolutions.
 
-use fulgurite_glass::numeric::dispatch_simd;
+use fulgurite_platter::numeric::dispatch_simd;
 
 use super::map::{GROUP, Map};
 use super::network::Weights;

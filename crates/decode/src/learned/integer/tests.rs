@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fulgurite_codes::Isa;
-use fulgurite_glass::numeric::Plane;
+use fulgurite_platter::numeric::Plane;
 
 use super::IntegerEngine;
 use super::kernel::Kernel;

@@ -1,6 +1,6 @@
 //! The request for a plan of sites, and the space of candidates.
 
-use fulgurite_geo::{QuorumRule, Quorums, limits};
+use fulgurite_geo_core::{QuorumRule, Quorums, limits};
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 

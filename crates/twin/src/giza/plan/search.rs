@@ -132,7 +132,7 @@ fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) ->
 /// Returns how many sites may be unavailable while a write ends in one round, and while writes and
 /// reads continue.
 fn away(of: &Candidate) -> (u8, u8) {
-    let Ok(quorums) = fulgurite_geo::Quorums::new(of.voters.len(), of.sizes.get()) else {
+    let Ok(quorums) = fulgurite_geo_core::Quorums::new(of.voters.len(), of.sizes.get()) else {
         return (0, 0);
     };
     let fragments = usize::from(of.parity) - usize::from(of.parity > 1);

@@ -1,6 +1,6 @@
 //! Plans of small spaces against an exhaustive search, and invalid files.
 
-use fulgurite_geo::QuorumRule;
+use fulgurite_geo_core::QuorumRule;
 use fulgurite_units::settings;
 
 use super::{Plan, PlanRequest, Trial, picture, plan_with_progress};

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use fulgurite_library::{Event, Outcome, Output, RequestId};
+use fulgurite_glass_core::control::{Event, Outcome, Output, RequestId};
 use fulgurite_units::{Instant, Ratio, Seed};
 
 use super::split::Share;

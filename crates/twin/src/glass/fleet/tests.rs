@@ -1,6 +1,6 @@
 //! Invariants of fleets.
 
-use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_glass_core::control::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
 use super::{Fleet, FleetResult, Stop};
@@ -154,7 +154,7 @@ fn what_cannot_be_a_fleet_is_refused() {
     assert!(fleet(0, 0.0).validate().is_err());
     let mut broken = fleet(2, 0.0);
     broken.each.faults.push(FaultPlan {
-        machine: fulgurite_library::Machine::Drive(fulgurite_units::DriveIndex::new(0)),
+        machine: fulgurite_glass_core::control::Machine::Drive(fulgurite_units::DriveIndex::new(0)),
         at: Duration::ZERO,
         repaired_at: None,
     });

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_library::{Event, Library, LibraryShape, Mechanics, Output, RequestId};
+use fulgurite_glass_core::control::{Event, Library, LibraryShape, Mechanics, Output, RequestId};
 use fulgurite_restore as restore;
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, Seed};
 

@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io::BufRead;
 
-use fulgurite_library::{Event, Outcome, TrackSpan};
+use fulgurite_glass_core::control::{Event, Outcome, TrackSpan};
 use fulgurite_restore::log::{Entry, LogError, LogReader, Logged};
 use fulgurite_restore::{
     self as restore, Command, Piece, PieceId, Place, RestoreId, Retrieval, TierIndex,

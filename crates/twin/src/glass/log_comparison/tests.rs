@@ -3,8 +3,8 @@
 
 use std::io::BufReader;
 
-use fulgurite_library::log::{End, LogWriter};
-use fulgurite_library::{
+use fulgurite_glass_core::control::log::{End, LogWriter};
+use fulgurite_glass_core::control::{
     Library, LibraryShape, Machine, Mechanics, MechanicsParameters, Policy, Throughput,
 };
 use fulgurite_restore::log as restore_log;
@@ -154,7 +154,7 @@ fn restores() -> Scenario {
 fn restores_are_served_as_the_logs_say_by_the_same_machines() {
     let [log, restores] = logs(&restores(), 5);
     // Both controllers make the same decisions in a replay.
-    let played = fulgurite_library::log::replay(&log[..]).unwrap();
+    let played = fulgurite_glass_core::control::log::replay(&log[..]).unwrap();
     assert_eq!((played.divergence, played.events > 10_000), (None, true));
     let played = restore_log::replay(&restores[..]).unwrap();
     assert_eq!((played.divergence, played.commands > 1_000), (None, true));

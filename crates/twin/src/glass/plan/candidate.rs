@@ -1,6 +1,6 @@
 //! One candidate: how many libraries, and what is in each.
 
-use fulgurite_library::{LibraryShape, Throughput};
+use fulgurite_glass_core::control::{LibraryShape, Throughput};
 use serde::Serialize;
 
 use super::PlanRequest;

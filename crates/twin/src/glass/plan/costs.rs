@@ -1,6 +1,6 @@
 //! Costs. Nobody sells glass libraries yet: every default is assumed, and marked so.
 
-use fulgurite_library::Throughput;
+use fulgurite_glass_core::control::Throughput;
 use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 

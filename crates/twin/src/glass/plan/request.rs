@@ -1,7 +1,7 @@
 //! The request for a plan.
 
-use fulgurite_layout::{BlastModel, SetShape, minimum_storage_racks};
-use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_glass_core::control::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_glass_core::plan::{BlastModel, SetShape, minimum_storage_racks};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio, Seed};
 
 use super::CostTable;

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use fulgurite_layout::SetShape;
-use fulgurite_library::{LibraryShape, Throughput};
+use fulgurite_glass_core::control::{LibraryShape, Throughput};
+use fulgurite_glass_core::plan::SetShape;
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 
 use super::trial::{evaluate, simulate};

@@ -1,6 +1,6 @@
 //! One candidate, run and judged.
 
-use fulgurite_library::Policy;
+use fulgurite_glass_core::control::Policy;
 use serde::Serialize;
 
 use super::{Candidate, PlanRequest};

@@ -1,6 +1,6 @@
 //! Times of the machines, sampled from [`Mechanics`] like in the engine.
 
-use fulgurite_library::{
+use fulgurite_glass_core::control::{
     Action, Destination, DriveSlot, Mechanics, MechanicsParameters, RailPosition, ShelfIndex,
     Source, Throughput,
 };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_layout::{
+use fulgurite_glass_core::control::LibraryShape;
+use fulgurite_glass_core::plan::{
     BlastModel, Cell, SetShape, ZoneShape, ZoneState, choose_zones, minimum_storage_racks,
 };
-use fulgurite_library::LibraryShape;
 use fulgurite_units::SlotIndex;
 
 use super::to_f64;
@@ -92,7 +92,7 @@ pub(super) fn set_platters_in_zone(platters: usize, sets: u16) -> Result<f64, St
 
 #[cfg(test)]
 mod tests {
-    use fulgurite_layout::{Cell, ZoneShape};
+    use fulgurite_glass_core::plan::{Cell, ZoneShape};
 
     use super::platters_in;
 

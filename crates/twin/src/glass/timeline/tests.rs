@@ -1,6 +1,6 @@
 //! A recorded run is the same run, and the recording agrees with the engine's own sums.
 
-use fulgurite_library::Policy;
+use fulgurite_glass_core::control::Policy;
 use fulgurite_units::Duration;
 
 use super::{Recorder, Timeline};
@@ -25,7 +25,7 @@ fn measured_whole(policy: &str) -> Scenario {
 
 #[test]
 fn a_run_that_is_recorded_is_the_same_run() {
-    for name in fulgurite_library::POLICY_NAMES {
+    for name in fulgurite_glass_core::control::POLICY_NAMES {
         let scenario = scenario(Policy::named(name).unwrap());
         let (result, timeline) = recorded(&scenario, 5);
         assert_eq!(result, run(&scenario, 5).unwrap(), "{name}");
@@ -35,7 +35,7 @@ fn a_run_that_is_recorded_is_the_same_run() {
 
 #[test]
 fn what_was_recorded_agrees_with_what_the_engine_adds_up() {
-    for name in fulgurite_library::POLICY_NAMES {
+    for name in fulgurite_glass_core::control::POLICY_NAMES {
         let scenario = measured_whole(name);
         let (result, timeline) = recorded(&scenario, 3);
         let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
@@ -67,7 +67,7 @@ fn columns_before_last(timeline: &Timeline) -> f64 {
 
 #[test]
 fn no_column_holds_more_than_it_can() {
-    for name in fulgurite_library::POLICY_NAMES {
+    for name in fulgurite_glass_core::control::POLICY_NAMES {
         let (_, timeline) = recorded(&measured_whole(name), 2);
         let columns = timeline.requests.mean.len();
         assert!((10..=240).contains(&columns), "{name}: {columns} columns");

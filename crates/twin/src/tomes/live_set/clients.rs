@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_tome::placement::{Candidate, PlacementHistory, choose};
-use fulgurite_tome::{Answer, Event, RequestId};
+use fulgurite_tome_core::placement::{Candidate, PlacementHistory, choose};
+use fulgurite_tome_core::{Answer, Event, RequestId};
 use fulgurite_units::{AffinityGroup, Duration, Instant};
 
 use super::driver::{ClientRequest, Driven, SetEvent, id};

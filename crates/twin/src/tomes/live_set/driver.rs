@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-use fulgurite_tome::group::{Groups, Move};
-use fulgurite_tome::object_assembler::{ExpectedObject, ObjectAssembler};
-use fulgurite_tome::token::{self, Fence, FromTokenManager, ToTokenManager, TokenId, TokenManager};
-use fulgurite_tome::{
+use fulgurite_tome_core::group::{Groups, Move};
+use fulgurite_tome_core::object_assembler::{ExpectedObject, ObjectAssembler};
+use fulgurite_tome_core::token::{
+    self, Fence, FromTokenManager, ToTokenManager, TokenId, TokenManager,
+};
+use fulgurite_tome_core::{
     Answer, Command, Event, Layout, Offset, PhysicalBlock, RegionIndex, RequestId, Tome, TomeId,
 };
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, Seed};
@@ -29,7 +31,7 @@ use crate::workload::{Draws, Exponentials};
 /// Minimum delay of a timer of a tome or of the token manager.
 const TIMER_MIN: Duration = Duration::from_millis(100);
 /// Tomes per token, as the token manager counts.
-const TOMES_OF_TOKEN: u32 = fulgurite_tome::limits::TOMES_PER_TOKEN;
+const TOMES_OF_TOKEN: u32 = fulgurite_tome_core::limits::TOMES_PER_TOKEN;
 
 /// A pending event.
 #[derive(Debug)]

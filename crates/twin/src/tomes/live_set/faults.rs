@@ -1,8 +1,8 @@
 //! Failures in a set: tomes that are lost and whose member slots are rebuilt, and blocks that go
 //! bad.
 
-use fulgurite_tome::metadata::Row;
-use fulgurite_tome::{Alarm, Event, Offset, PhysicalBlock, RegionIndex, Tome};
+use fulgurite_tome_core::metadata::Row;
+use fulgurite_tome_core::{Alarm, Event, Offset, PhysicalBlock, RegionIndex, Tome};
 use fulgurite_units::{Duration, Instant};
 
 use super::driver::{ClientRequest, Driven, SetEvent};
@@ -76,7 +76,7 @@ impl Driven {
 
     fn rebuilt<O: Observer<Tomes>>(
         &mut self,
-        group: fulgurite_tome::GroupId,
+        group: fulgurite_tome_core::GroupId,
         ctx: &mut Context<'_, Tomes, O>,
     ) {
         let Some(at) = self.moving.iter().position(|(planned, _)| planned.group == group) else {

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use fulgurite_codes::{sector_checksum, signature};
-use fulgurite_tome::group::{Group, Groups};
-use fulgurite_tome::metadata::{Object, Row, Scrubbed, TomeMetadata};
-use fulgurite_tome::segment::SegmentCode;
-use fulgurite_tome::{
+use fulgurite_tome_core::group::{Group, Groups};
+use fulgurite_tome_core::metadata::{Object, Row, Scrubbed, TomeMetadata};
+use fulgurite_tome_core::segment::SegmentCode;
+use fulgurite_tome_core::{
     Layout, Member, Offset, PhysicalBlock, RegionIndex, TomeError, TomeId, Version,
 };
 use fulgurite_units::{Duration, Seed};
@@ -78,7 +78,8 @@ fn made(
     layout: Layout,
     seed: &Seed,
 ) -> Result<InitialSet, TomeError> {
-    let group_split = fulgurite_tome::CodeParams::new(scenario.group.data, scenario.group.parity)?;
+    let group_split =
+        fulgurite_tome_core::CodeParams::new(scenario.group.data, scenario.group.parity)?;
     let tomes = (0..scenario.tomes).map(TomeId::new);
     let mut populated = Groups::new(group_split)?;
     let mut groups = Groups::new(group_split)?;

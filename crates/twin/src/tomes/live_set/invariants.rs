@@ -5,9 +5,9 @@
 //! in each answer that reports it. The rest requires a scan of everything, and is checked
 //! periodically.
 
-use fulgurite_tome::consistency::{Descent, Report};
-use fulgurite_tome::group::Group;
-use fulgurite_tome::metadata::{Region, Role};
+use fulgurite_tome_core::consistency::{Descent, Report};
+use fulgurite_tome_core::group::Group;
+use fulgurite_tome_core::metadata::{Region, Role};
 use fulgurite_units::Controller as _;
 
 use super::driver::Driven;
@@ -50,7 +50,7 @@ impl Driven {
         }
     }
 
-    fn seat(&self, seat: fulgurite_tome::RegionId) -> Option<&Region> {
+    fn seat(&self, seat: fulgurite_tome_core::RegionId) -> Option<&Region> {
         self.nodes[seat.tome.get() as usize].tome.as_ref()?.metadata().region(seat.index)
     }
 

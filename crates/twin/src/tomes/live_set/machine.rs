@@ -9,10 +9,10 @@
 //! at `target`; the time that `ingest`, `segment` and `fold` take beyond that is the board's. Not
 //! here: what the commands do.
 
-use fulgurite_tome::message::{Held, Message};
-use fulgurite_tome::metadata::Row;
-use fulgurite_tome::token::TokenId;
-use fulgurite_tome::{Alarm, Answer, Command, PhysicalBlock, Tome};
+use fulgurite_tome_core::message::{Held, Message};
+use fulgurite_tome_core::metadata::Row;
+use fulgurite_tome_core::token::TokenId;
+use fulgurite_tome_core::{Alarm, Answer, Command, PhysicalBlock, Tome};
 use fulgurite_units::{Duration, Instant};
 
 use crate::tomes::Scenario;

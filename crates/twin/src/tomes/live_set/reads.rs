@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use fulgurite_tome::group::Group;
-use fulgurite_tome::message::Held;
-use fulgurite_tome::offline_read::{Holding, recover};
-use fulgurite_tome::{Answer, Event, Member, Offset, TomeError};
+use fulgurite_tome_core::group::Group;
+use fulgurite_tome_core::message::Held;
+use fulgurite_tome_core::offline_read::{Holding, recover};
+use fulgurite_tome_core::{Answer, Event, Member, Offset, TomeError};
 use fulgurite_units::{Duration, Instant};
 
 use super::driver::{ClientRequest, Driven, SetEvent};

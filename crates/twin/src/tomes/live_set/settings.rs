@@ -1,6 +1,6 @@
 //! Settings of a set run by real tomes, in addition to those of every set.
 
-use fulgurite_tome::{CodeParams, Layout, Parts};
+use fulgurite_tome_core::{CodeParams, Layout, Parts};
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +163,7 @@ impl DrivenSet {
             // Blocks being changed exist in their old and new versions.
             spares: 64 * (segment.parity + 2) + self.segments * segment.members(),
         };
-        let refuse = |error: fulgurite_tome::TomeError| Error::Parameter {
+        let refuse = |error: fulgurite_tome_core::TomeError| Error::Parameter {
             field: "driven",
             value: error.to_string(),
             expected: "regions and segments that a disk can be divided into",

@@ -1,0 +1,377 @@
+//! Link to one store of a node: a connection that is opened on demand. For a call without an
+//! answer, the error states whether it may have been executed.
+//!
+//! ```text
+//! no connection -- dial, Open: version, store --> connection -- call --> answer
+//!       ^                                            |
+//!       '---------------- it ended -----------------'   a call that was sent: outcome unknown
+//! ```
+//!
+//! Not here: the calls themselves.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use fulgurite_units::error_chain;
+use tokio::time::{Instant, timeout};
+use tonic::{Code, ConnectError, Status};
+
+use crate::remote::calls::{Client, OPEN};
+use crate::remote::dial::{DialError, connection_error, dial};
+use crate::remote::limits::VERSION;
+use crate::remote::tls::TlsFiles;
+use crate::remote::wire::{Failure, OpenReply, OpenRequest};
+use crate::remote::wire_errors::{
+    decode_blob_error, decode_table_error, is_foreign, is_missing, is_not_served,
+};
+use crate::stores::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT};
+use crate::stores::{BlobError, Cause, NodeEndpoint, OpenError, TableCaps, TableError};
+
+/// A store of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreKind {
+    Table,
+    Blobs,
+}
+
+impl StoreKind {
+    pub(crate) const fn number(self) -> u32 {
+        match self {
+            Self::Table => 1,
+            Self::Blobs => 2,
+        }
+    }
+
+    const fn what(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Blobs => "folder of blobs",
+        }
+    }
+}
+
+/// Why no call can be sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum LinkError {
+    /// There is no connection.
+    Dial(DialError),
+    /// The node has no such store at the moment.
+    Store(Failure),
+}
+
+/// A call without an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CallError {
+    /// It did not arrive.
+    NotSent(LinkError),
+    /// It may have arrived.
+    Lost(String),
+}
+
+/// Link to one store of a node.
+#[derive(Debug)]
+pub(crate) struct Link {
+    place: NodeEndpoint,
+    files: TlsFiles,
+    part: StoreKind,
+    dialing: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+    caps: OnceLock<TableCaps>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number of the current connection, or of the last one.
+    number: u64,
+    current: Option<Client>,
+    failed: Option<(Instant, LinkError)>,
+}
+
+impl Link {
+    pub(crate) fn new(place: NodeEndpoint, part: StoreKind) -> Self {
+        let files = TlsFiles {
+            ca: place.ca.clone(),
+            certificate: place.certificate.clone(),
+            key: place.key.clone(),
+        };
+        let (dialing, state, caps) = Default::default();
+        Self { place, files, part, dialing, state, caps }
+    }
+
+    /// Connects, and makes the node open the store. An unreachable node is no error, unless it is
+    /// to create the store: each call tries to connect again.
+    pub(crate) async fn open(&self, may_create: bool) -> Result<(), OpenError> {
+        match self.connected(may_create).await {
+            Ok(_) => Ok(()),
+            Err(LinkError::Dial(DialError::Unreachable(why))) if !may_create => {
+                tracing::warn!(node = %self.place.authority, "not reached yet: {why}");
+                Ok(())
+            }
+            Err(error) => Err(self.open_error(error)),
+        }
+    }
+
+    fn open_error(&self, error: LinkError) -> OpenError {
+        let place = self.place.address.clone();
+        match error {
+            LinkError::Store(failure) if is_missing(&failure) => {
+                OpenError::Missing { what: self.part.what(), place }
+            }
+            LinkError::Store(failure) if is_not_served(&failure) => {
+                let what = if self.part == StoreKind::Table { "table" } else { "blobs" };
+                OpenError::NotServed { what, place }
+            }
+            LinkError::Store(failure) if is_foreign(&failure) => {
+                OpenError::Foreign { place, what: failure.what }
+            }
+            LinkError::Dial(DialError::Refused(what)) => OpenError::Foreign { place, what },
+            error @ (LinkError::Dial(_) | LinkError::Store(_)) => match self.part {
+                StoreKind::Table => OpenError::Table { place, source: not_sent(error) },
+                StoreKind::Blobs => OpenError::Blob { place, source: blob_not_sent(error) },
+            },
+        }
+    }
+
+    /// Returns the capabilities of the table, once the node has sent them.
+    pub(crate) fn caps(&self) -> Option<TableCaps> {
+        self.caps.get().copied()
+    }
+
+    /// Returns a connection and its number.
+    pub(crate) async fn client(&self) -> Result<(u64, Client), LinkError> {
+        self.connected(false).await
+    }
+
+    async fn connected(&self, may_create: bool) -> Result<(u64, Client), LinkError> {
+        let request = Instant::now();
+        if let Some(current) = self.current() {
+            return Ok(current);
+        }
+        let _one = self.dialing.lock().await;
+        if let Some(current) = self.current() {
+            return Ok(current);
+        }
+        // A caller that waited for another's failed attempt would wait just as long for the same
+        // result.
+        if let Some((when, error)) = &self.state().failed
+            && *when >= request
+        {
+            return Err(error.clone());
+        }
+        // Creating a store takes longer than finding one.
+        let time_limit = if may_create { ANSWER_TIMEOUT } else { CONNECT_TIMEOUT };
+        let dialed = timeout(time_limit, self.dial(may_create)).await.unwrap_or_else(|_| {
+            let why = format!("the node at {} does not answer in time", self.place.authority);
+            Err(LinkError::Dial(DialError::Unreachable(why)))
+        });
+        let mut state = self.state();
+        match dialed {
+            Ok(client) => {
+                state.number += 1;
+                state.failed = None;
+                state.current = Some(client.clone());
+                Ok((state.number, client))
+            }
+            Err(error) => {
+                state.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current(&self) -> Option<(u64, Client)> {
+        let state = self.state();
+        Some((state.number, state.current.clone()?))
+    }
+
+    /// Records that the connection with this number has ended.
+    fn mark_closed(&self, number: u64) {
+        let mut state = self.state();
+        if state.number == number {
+            state.current = None;
+        }
+    }
+
+    async fn dial(&self, may_create: bool) -> Result<Client, LinkError> {
+        let NodeEndpoint { authority, name, .. } = &self.place;
+        let (channel, alert) = dial(authority, name, &self.files).await.map_err(LinkError::Dial)?;
+        let mut client = Client::new(channel);
+        let request = OpenRequest { version: VERSION, part: self.part.number(), may_create };
+        let reply: Result<OpenReply, Status> = client.unary(OPEN, request, ANSWER_TIMEOUT).await;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(status) if status.code() == Code::Unimplemented => {
+                return Err(wrong_version(authority, "no node, or one of another release"));
+            }
+            Err(status) => {
+                return Err(LinkError::Dial(connection_error(
+                    authority,
+                    &alert,
+                    &describe(&status),
+                )));
+            }
+        };
+        let caps = check_opened(authority, &reply)?;
+        self.caps.get_or_init(|| caps);
+        Ok(client)
+    }
+
+    /// Sends one request and returns its answer. If it was not sent because the connection had
+    /// ended meanwhile, it is sent once more.
+    pub(crate) async fn unary<Q, A>(
+        &self,
+        path: &'static str,
+        request: Q,
+        time_limit: Duration,
+    ) -> Result<A, CallError>
+    where
+        Q: prost::Message + Clone + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let calling = async {
+            let mut has_retried = false;
+            loop {
+                let (number, mut client) = self.client().await.map_err(CallError::NotSent)?;
+                match client.unary(path, request.clone(), time_limit).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(status) => match self.call_error(number, &status) {
+                        CallError::NotSent(LinkError::Dial(DialError::Unreachable(_)))
+                            if !has_retried =>
+                        {
+                            has_retried = true;
+                        }
+                        call_error @ (CallError::NotSent(_) | CallError::Lost(_)) => {
+                            return Err(call_error);
+                        }
+                    },
+                }
+            }
+        };
+        let late = |_| Err(CallError::Lost(self.late(time_limit)));
+        timeout(time_limit, calling).await.unwrap_or_else(late)
+    }
+
+    pub(crate) fn late(&self, time_limit: Duration) -> String {
+        format!(
+            "the node at {} did not answer within {} s",
+            self.place.authority,
+            time_limit.as_secs()
+        )
+    }
+
+    /// Interprets a status that does not come from the store.
+    pub(crate) fn call_error(&self, number: u64, status: &Status) -> CallError {
+        let authority = &self.place.authority;
+        if status.code() == Code::Unimplemented {
+            return CallError::NotSent(wrong_version(authority, "one without this call"));
+        }
+        if status.code() != Code::DeadlineExceeded {
+            self.mark_closed(number);
+        }
+        let why = format!("the node at {authority}: {}", describe(status));
+        if is_connect_error(status) {
+            return CallError::NotSent(LinkError::Dial(DialError::Unreachable(why)));
+        }
+        CallError::Lost(why)
+    }
+}
+
+/// Returns the capabilities of a table that a node opened; blobs have none.
+pub(crate) fn check_opened(authority: &str, reply: &OpenReply) -> Result<TableCaps, LinkError> {
+    if reply.version != VERSION {
+        let found =
+            format!("one that speaks version {} (release {})", reply.version, reply.program);
+        return Err(wrong_version(authority, &found));
+    }
+    if let Some(failure) = &reply.failure {
+        return Err(LinkError::Store(failure.clone()));
+    }
+    Ok(TableCaps {
+        max_row: usize::try_from(reply.max_row).unwrap_or(usize::MAX),
+        cond_delete: reply.cond_delete,
+        reply_on_conflict: reply.reply_on_conflict,
+        tag_reuse: reply.tag_reuse,
+        scan_order: reply.scan_order,
+    })
+}
+
+fn wrong_version(authority: &str, found: &str) -> LinkError {
+    LinkError::Dial(DialError::Refused(format!(
+        "the node at {authority} is {found}; this program speaks version {VERSION} (release {}): \
+         run the same release at both ends",
+        env!("CARGO_PKG_VERSION")
+    )))
+}
+
+/// Whether the request was not sent because the connection had already ended.
+fn is_connect_error(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        if error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn describe(status: &Status) -> String {
+    match (std::error::Error::source(status), status.message()) {
+        (Some(source), _) => error_chain(source),
+        (None, "") => status.code().to_string(),
+        (None, message) => message.to_owned(),
+    }
+}
+
+fn not_sent(error: LinkError) -> TableError {
+    match error {
+        LinkError::Dial(DialError::Unreachable(why)) => TableError::Unavailable(Cause::new(why)),
+        LinkError::Dial(DialError::Refused(why)) => TableError::Denied(Cause::new(why)),
+        LinkError::Store(failure) => into_read_error(decode_table_error(failure)),
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "whatever else there is stays what it is")]
+fn blob_not_sent(error: LinkError) -> BlobError {
+    match error {
+        LinkError::Dial(DialError::Unreachable(why)) => BlobError::Unavailable(Cause::new(why)),
+        LinkError::Dial(DialError::Refused(why)) => BlobError::Denied(Cause::new(why)),
+        // A missing store says nothing about a blob.
+        LinkError::Store(failure) => match decode_blob_error(failure) {
+            BlobError::NotFound | BlobError::Exists | BlobError::Unknown(_) => {
+                BlobError::Unavailable(Cause::new("the node's store cannot be opened"))
+            }
+            error => error,
+        },
+    }
+}
+
+/// Returns the table error of a call without an answer.
+pub(crate) fn to_table_error(call_error: CallError) -> TableError {
+    match call_error {
+        CallError::NotSent(error) => not_sent(error),
+        CallError::Lost(why) => TableError::Unknown(Cause::new(why)),
+    }
+}
+
+/// Returns the blob error of a call without an answer.
+pub(crate) fn to_blob_error(call_error: CallError) -> BlobError {
+    match call_error {
+        CallError::NotSent(error) => blob_not_sent(error),
+        CallError::Lost(why) => BlobError::Unknown(Cause::new(why)),
+    }
+}
+
+/// Maps the error of a call without effects: an unknown outcome becomes not done.
+pub(crate) fn into_read_error(error: TableError) -> TableError {
+    if let TableError::Unknown(cause) = error { TableError::Unavailable(cause) } else { error }
+}
+
+/// The same for blobs.
+pub(crate) fn into_blob_read_error(error: BlobError) -> BlobError {
+    if let BlobError::Unknown(cause) = error { BlobError::Unavailable(cause) } else { error }
+}

@@ -1,0 +1,116 @@
+//! Server side of the calls of proto/node.proto.
+//!
+//! Not here: the answers ([`crate::remote::node_state`]).
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use crate::remote::calls::{
+    CALLS, CAS, CREATE, DELETE, ERASE, GET, HEAD, LIST, OPEN, READ, REMOVE, SCAN, STEP,
+};
+use crate::remote::limits::WIRE_BYTES_MAX;
+use crate::remote::node_state::NodeState;
+use crate::remote::wire::{
+    CasReply, CasRequest, CreatePart, Done, GetPart, GetRequest, Keyed, ListRequest, MetasReply,
+    OpenReply, OpenRequest, RemoveRequest, RowReply, RowsReply, ScanRequest, StepReply,
+    StepRequest,
+};
+
+/// The gRPC service.
+#[derive(Clone)]
+pub(crate) struct Calls(pub(crate) Arc<NodeState>);
+
+type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+impl tower::Service<http::Request<Body>> for Calls {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Answer {
+        let served = Arc::clone(&self.0);
+        Box::pin(async move {
+            if let Some(call) = CALLS.into_iter().find(|call| *call == request.uri().path()) {
+                served.count(call);
+            }
+            let working = Arc::clone(&served);
+            // It is never closed.
+            let _permit = working.working.acquire().await;
+            Ok(answer(served, request).await)
+        })
+    }
+}
+
+/// A call with one request and one answer.
+macro_rules! unary {
+    ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
+        let call = tower::service_fn(move |request: Request<$question>| {
+            let served = Arc::clone(&$served);
+            async move { served.$method(request).await.map(Response::new) }
+        });
+        grpc::<$answer, $question>().unary(call, $request).await
+    }};
+}
+
+/// A call with one request and a stream of answers.
+macro_rules! streaming {
+    ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
+        let call = tower::service_fn(move |request: Request<$question>| {
+            let served = Arc::clone(&$served);
+            async move { served.$method(request).await.map(ReceiverStream::new).map(Response::new) }
+        });
+        grpc::<$answer, $question>().server_streaming(call, $request).await
+    }};
+}
+
+async fn answer(served: Arc<NodeState>, request: http::Request<Body>) -> http::Response<Body> {
+    match request.uri().path() {
+        OPEN => unary!(served, request, open, OpenRequest, OpenReply),
+        STEP => unary!(served, request, step, StepRequest, StepReply),
+        READ => unary!(served, request, read, Keyed, RowReply),
+        CAS => unary!(served, request, cas, CasRequest, CasReply),
+        REMOVE => unary!(served, request, remove, RemoveRequest, Done),
+        ERASE => unary!(served, request, erase, Keyed, Done),
+        HEAD => unary!(served, request, head, Keyed, MetasReply),
+        DELETE => unary!(served, request, delete, Keyed, Done),
+        SCAN => streaming!(served, request, scan, ScanRequest, RowsReply),
+        LIST => streaming!(served, request, list, ListRequest, MetasReply),
+        GET => {
+            let call = tower::service_fn(move |request: Request<GetRequest>| {
+                let served = Arc::clone(&served);
+                async move { served.get(request).await.map(Response::new) }
+            });
+            grpc::<GetPart, GetRequest>().server_streaming(call, request).await
+        }
+        CREATE => {
+            let call = tower::service_fn(move |parts: Request<Streaming<CreatePart>>| {
+                let served = Arc::clone(&served);
+                async move { served.create(parts).await.map(Response::new) }
+            });
+            grpc::<Done, CreatePart>().client_streaming(call, request).await
+        }
+        _ => Status::unimplemented("there is no such call").into_http(),
+    }
+}
+
+fn grpc<A, Q>() -> tonic::server::Grpc<ProstCodec<A, Q>>
+where
+    A: prost::Message + 'static,
+    Q: prost::Message + Default + 'static,
+{
+    tonic::server::Grpc::new(ProstCodec::default())
+        .max_decoding_message_size(WIRE_BYTES_MAX)
+        .max_encoding_message_size(WIRE_BYTES_MAX)
+}

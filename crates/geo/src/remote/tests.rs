@@ -1,0 +1,206 @@
+//! Tests without sockets: messages, versions, errors over the wire.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use expect_test::expect;
+use fulgurite_geo_core::{Command, Epoch, KnownVersions, Request as Asked, SiteState, StepQuery};
+use prost::Message as _;
+use tonic::Request;
+
+use crate::remote::calls::CALLS;
+use crate::remote::limits::VERSION;
+use crate::remote::link::{LinkError, check_opened};
+use crate::remote::node_state::NodeState;
+use crate::remote::stores::Stores;
+use crate::remote::wire::{Keyed, OpenReply, OpenRequest, StepReply, StepRequest};
+use crate::remote::wire_errors;
+use crate::stores::{
+    Blob, BlobError, Cause, Entropy, Key, MemoryTable, NoBackoff, OpenError, Row, Table,
+    TableError, Tag, TransactError,
+};
+
+/// A table in memory, without blobs.
+struct Rows(MemoryTable);
+
+#[async_trait]
+impl Stores for Rows {
+    async fn table(&self, _: bool) -> Option<Result<Arc<dyn Table>, OpenError>> {
+        Some(Ok(Arc::new(self.0.clone())))
+    }
+
+    async fn blobs(&self, _: bool) -> Option<Result<Arc<dyn Blob>, OpenError>> {
+        None
+    }
+}
+
+fn served() -> NodeState {
+    NodeState::new(
+        Arc::new(Rows(MemoryTable::new())),
+        Arc::new(NoBackoff),
+        Entropy::new(|| [7; 16]),
+    )
+}
+
+fn at(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
+
+fn question() -> StepQuery {
+    let epoch = Epoch(1);
+    let request = Asked { epoch, known: KnownVersions::default(), command: Command::Read };
+    StepQuery { request, standing: SiteState { epoch, rebuilding: false }, is_likely_new: false }
+}
+
+#[test]
+fn the_proto_file_is_what_is_spoken() {
+    let text = include_str!("../../proto/node.proto");
+    for call in CALLS {
+        let name = call.strip_prefix("/fulgurite.site.v1.Node/").unwrap();
+        assert!(text.contains(&format!("  rpc {name}(")), "{name}");
+    }
+    assert_eq!(text.matches("  rpc ").count(), CALLS.len());
+    let mut fields = Vec::new();
+    let mut message = String::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("message ") {
+            message = rest.split(' ').next().unwrap().to_owned();
+        }
+        let field = line.strip_prefix("  ").and_then(|line| line.strip_suffix(';'));
+        if let Some((left, tag)) = field.and_then(|field| field.split_once(" = ")) {
+            let name = left.split(' ').next_back().unwrap();
+            fields.push((message.clone(), name.to_owned(), tag.to_owned()));
+        }
+    }
+    let mut found = Vec::new();
+    let mut tag = String::new();
+    for line in include_str!("wire.rs").lines() {
+        if let Some(rest) = line.strip_prefix("pub(crate) struct ") {
+            message = rest.split(' ').next().unwrap().to_owned();
+        } else if let Some((_, rest)) = line.split_once("tag = \"") {
+            tag = rest.split('"').next().unwrap().to_owned();
+        } else if let Some(rest) = line.strip_prefix("    pub(crate) ") {
+            let name = rest.split(':').next().unwrap().to_owned();
+            found.push((message.clone(), name, tag.clone()));
+        }
+    }
+    assert_eq!(found, fields);
+}
+
+#[test]
+fn messages_of_version_1_stay_as_they_are() {
+    let asked = StepRequest { key: "o/key".into(), question: Bytes::from(question().encode()) };
+    let text: String = asked.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    expect!["0a056f2f6b65791209010100000000010000"].assert_eq(&text);
+}
+
+#[tokio::test]
+async fn nothing_is_opened_in_another_version() {
+    let served = served();
+    let asked = |version, part| Request::new(OpenRequest { version, part, may_create: true });
+    let reply = served.open(asked(VERSION + 1, 1)).await.unwrap();
+    assert_eq!((reply.version, reply.failure.is_none(), reply.max_row), (VERSION, true, 0));
+    let reply = served.open(asked(VERSION, 1)).await.unwrap();
+    assert!(check_opened("oslo:1", &reply).unwrap().cond_delete);
+    let newer = OpenReply { version: 2, program: "9.9.9".to_owned(), ..OpenReply::default() };
+    let LinkError::Dial(refused) = check_opened("oslo:1", &newer).unwrap_err() else {
+        panic!("refused")
+    };
+    let said = format!("{refused:?}");
+    assert!(said.contains("speaks version 2 (release 9.9.9)"), "{said}");
+    assert!(said.contains("run the same release at both ends"), "{said}");
+    // It reports what it does not serve.
+    let reply = served.open(asked(VERSION, 2)).await.unwrap();
+    let failure = reply.failure.unwrap();
+    assert!(
+        wire_errors::is_not_served(&failure) && failure.what.contains("no blobs"),
+        "{failure:?}"
+    );
+}
+
+#[tokio::test]
+async fn questions_that_make_no_sense_are_refused_and_nothing_is_written() {
+    let served = served();
+    let newer = [&[9], &question().encode()[1..]].concat();
+    for (key, question) in
+        [("o/key", newer), ("o/key", Vec::new()), ("not a key", question().encode())]
+    {
+        let asked = StepRequest { key: key.to_owned(), question: Bytes::from(question) };
+        let reply = served.step(Request::new(asked)).await.unwrap();
+        let error = wire_errors::decode_step_reply(&at("o/key"), reply).unwrap_err();
+        let TransactError::Refused { source, .. } = error else { panic!("{error}") };
+        assert!(matches!(source, TableError::Denied(_)), "{source}");
+    }
+    let read = served.read(Request::new(Keyed { key: "o/key".to_owned() })).await.unwrap();
+    assert_eq!((read.row, read.failure), (None, None));
+}
+
+#[test]
+fn errors_of_stores_come_back_as_they_were() {
+    let row = Row { bytes: Bytes::from_static(b"\x00there"), tag: Tag::new(&b"7"[..]) };
+    let cause = || Cause::new("why");
+    for error in [
+        TableError::Conflict(None),
+        TableError::Conflict(Some(row)),
+        TableError::Unknown(cause()),
+        TableError::Unavailable(cause()),
+        TableError::Throttled(None),
+        TableError::Throttled(Some(Duration::from_millis(1500))),
+        TableError::TooLarge(7),
+        TableError::Denied(cause()),
+        TableError::Corrupt("why".to_owned()),
+    ] {
+        assert_eq!(
+            wire_errors::decode_table_error(wire_errors::encode_table_error(error.clone())),
+            error
+        );
+        let (key, source) = (at("a"), error);
+        let refused = TransactError::Refused { key, source };
+        if !matches!(refused, TransactError::Refused { source: TableError::Unavailable(_), .. }) {
+            let back = wire_errors::decode_step_reply(
+                &at("a"),
+                wire_errors::encode_transact_error(refused.clone()),
+            );
+            assert_eq!(back, Err(refused));
+        }
+    }
+    let unsupported = wire_errors::decode_table_error(wire_errors::encode_table_error(
+        TableError::Unsupported("dance"),
+    ));
+    assert!(matches!(unsupported, TableError::Unsupported(_)));
+    for error in [
+        BlobError::NotFound,
+        BlobError::Exists,
+        BlobError::Unavailable(cause()),
+        BlobError::Unknown(cause()),
+        BlobError::Corrupt("why".to_owned()),
+        BlobError::Throttled(Some(Duration::from_millis(1))),
+        BlobError::Denied(cause()),
+        BlobError::TooLarge(7),
+    ] {
+        assert_eq!(
+            wire_errors::decode_blob_error(wire_errors::encode_blob_error(error.clone())),
+            error
+        );
+    }
+    let key = || at("a");
+    for error in [
+        TransactError::Unknown { key: key(), cause: cause() },
+        TransactError::Unavailable { key: key(), cause: cause() },
+        TransactError::Contended { key: key(), tries: 40 },
+    ] {
+        assert_eq!(
+            wire_errors::decode_step_reply(
+                &key(),
+                wire_errors::encode_transact_error(error.clone())
+            ),
+            Err(error)
+        );
+    }
+    // An outcome that this program does not know counts as unknown.
+    let newer = StepReply { ended: 77, ..StepReply::default() };
+    let error = wire_errors::decode_step_reply(&key(), newer).unwrap_err();
+    assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
+}

@@ -1,0 +1,124 @@
+//! Clients that a node refuses, and nodes that a client refuses.
+
+use std::time::Duration;
+
+use fulgurite_geo::stores::{Key, OpenError, TableError};
+use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::world::{Authority, World, blobs, table};
+
+fn at(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
+
+/// Returns why a table cannot be opened, permanently.
+async fn refusal(address: &str) -> String {
+    let error = table(address, false).await.err().expect("it is refused");
+    let OpenError::Foreign { what, .. } = &error else { panic!("{error}") };
+    what.clone()
+}
+
+#[tokio::test]
+async fn whoever_has_no_certificate_of_the_authority_is_not_answered() {
+    let world = World::new();
+    let node = world.serve("oslo.records", world.directory("oslo")).await;
+    let address = world.address(node.address(), "oslo.records");
+    table(&address, true).await.unwrap();
+    // A client of another CA, which it trusts itself.
+    let other = Authority::new(&world.folder.path().join("other"));
+    let mut files = other.issue("archive", ClientAuth);
+    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
+    assert!(said.contains("is not believed") && said.contains("ca=FILE"), "{said}");
+    // It trusts our CA, but the node does not trust its certificate.
+    files.ca = world.folder.path().join("authority/ca.pem");
+    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
+    assert!(said.contains("refuses the certificate") && said.contains("cert=FILE"), "{said}");
+    // A certificate of a node is not valid for a client.
+    let files = world.authority.issue("turin.records", ServerAuth);
+    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
+    assert!(said.contains("refuses the certificate"), "{said}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_certificate_or_tls_nothing_is_answered() {
+    let world = World::new();
+    let node = world.serve("oslo.records", world.directory("oslo")).await;
+    let ca = CertificateDer::from_pem_file(world.folder.path().join("authority/ca.pem")).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(ca).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let socket = TcpStream::connect(node.address()).await.unwrap();
+    let name = ServerName::try_from("oslo.records").unwrap();
+    let mut stream = connector.connect(name, socket).await.unwrap();
+    let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    let mut received = Vec::new();
+    let error = stream.read_to_end(&mut received).await.unwrap_err();
+    assert!(error.to_string().contains("CertificateRequired"), "{error}");
+    assert_eq!(received, b"");
+    // Plain text is not answered either.
+    let mut plain = TcpStream::connect(node.address()).await.unwrap();
+    plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    let mut received = Vec::new();
+    let _ = plain.read_to_end(&mut received).await;
+    assert!(!received.windows(4).any(|bytes| bytes == b"HTTP"), "{received:?}");
+    assert!(node.calls().is_empty(), "{:?}", node.calls());
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_of_another_site_is_not_asked() {
+    let world = World::new();
+    let node = world.serve("lisbon.records", world.directory("lisbon")).await;
+    let said = refusal(&world.address(node.address(), "oslo.records")).await;
+    assert!(said.contains("is another than \"oslo.records\""), "{said}");
+    assert!(said.contains("lisbon.records"), "it says who it is: {said}");
+    let error = blobs(&world.address(node.address(), "oslo.records"), true).await.err().unwrap();
+    assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+    assert!(node.calls().is_empty(), "{:?}", node.calls());
+    // Without a name, the certificate must have the address.
+    let said = refusal(&world.address(node.address(), "")).await;
+    assert!(said.contains("127.0.0.1"), "{said}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_away_is_asked_again_with_each_call() {
+    let world = World::new();
+    let node = world.serve("oslo.records", world.directory("oslo")).await;
+    let socket = node.address();
+    table(&world.address(socket, "oslo.records"), true).await.unwrap();
+    node.stop().await;
+    let address = world.address(socket, "oslo.records");
+    // It cannot create anything now.
+    let error = table(&address, true).await.err().unwrap();
+    assert!(
+        matches!(&error, OpenError::Table { source: TableError::Unavailable(_), .. }),
+        "{error}"
+    );
+    let early = table(&address, false).await.unwrap();
+    let error = early.read(&at("a")).await.unwrap_err();
+    assert!(matches!(&error, TableError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains(&socket.to_string()), "{error}");
+    // A server that accepts connections and never answers counts as unreachable as well, and
+    // concurrent callers do not wait for it one after the other.
+    let _silent = tokio::net::TcpListener::bind(socket).await.unwrap();
+    let started = tokio::time::Instant::now();
+    let key = at("a");
+    let all = (0..8).map(|_| early.read(&key));
+    for read in futures::future::join_all(all).await {
+        assert!(matches!(read, Err(TableError::Unavailable(_))));
+    }
+    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+}

@@ -1,0 +1,56 @@
+//! Why the library did not do what was requested, as an error for the requester.
+
+use fulgurite_glass_core::control::{Error, ErrorKind, Fault};
+use fulgurite_units::PlatterId;
+
+use crate::PlattersError;
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Broken machines hold the platter: it exists, and the rest of its set may be within reach.
+    OutOfReach(String),
+    /// No drive can read the platter, or it is gone.
+    Unreadable(String),
+    /// There are too many requests.
+    Busy(String),
+    /// A bug, on one side or the other.
+    Other(String),
+}
+
+impl Refusal {
+    /// Converts the fault of an accepted request.
+    pub(super) fn failed(fault: Fault) -> Self {
+        let reason = fault.to_string();
+        match fault {
+            Fault::PlatterMissing | Fault::Unreadable => Self::Unreadable(reason),
+            Fault::DriveBroken | Fault::ShuttleBroken | Fault::BatteryFlat | Fault::Unreachable => {
+                Self::OutOfReach(reason)
+            }
+        }
+    }
+
+    /// Converts the rejection of a request.
+    pub(super) fn rejected(error: &Error) -> Self {
+        let reason = error.to_string();
+        if matches!(error, Error::Unreachable { .. }) {
+            return Self::OutOfReach(Fault::Unreachable.to_string());
+        }
+        match error.kind() {
+            ErrorKind::Unavailable => Self::Busy(reason),
+            ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Invalid | _ => {
+                Self::Other(reason)
+            }
+        }
+    }
+
+    /// Returns the error for a request about `platter`.
+    pub(super) fn of(self, platter: PlatterId) -> PlattersError {
+        match self {
+            Self::OutOfReach(reason) => PlattersError::PlatterOutOfReach { platter, reason },
+            Self::Unreadable(reason) => PlattersError::PlatterUnreadable { platter, reason },
+            Self::Busy(what) => PlattersError::Busy { what },
+            Self::Other(what) => PlattersError::Internal { what: format!("the library: {what}") },
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Memory that one stream takes in a running rack, whatever its length.
+
+use std::path::Path;
+
+use fulgurite_rack::format::{Coding, FRAGMENT_BYTES};
+
+use super::measure::{forget_peak, memory};
+use super::shelf::Shelf;
+
+/// Prints the peak memory of a put and a get above what the rack used before each, and the size of
+/// a stripe.
+pub(crate) fn print(folder: &Path, mib: usize) {
+    let shelf = Shelf::new(folder, mib);
+    // The first use also allocates what belongs to no stream: threads, the index, names.
+    let put_first = beyond(|| shelf.put());
+    let get_first = beyond(|| assert_eq!(shelf.get(), mib << 20, "all of it"));
+    shelf.delete();
+    let put = beyond(|| shelf.put());
+    let get = beyond(|| assert_eq!(shelf.get(), mib << 20, "all of it"));
+    let stripe = usize::from(Coding::PELICAN.stacks()) * FRAGMENT_BYTES;
+    println!(
+        "{{\"mib\":{mib},\"put_first\":{put_first},\"get_first\":{get_first},\"put\":{put},\
+         \"get\":{get},\"stripe\":{stripe}}}"
+    );
+}
+
+fn beyond(act: impl FnOnce()) -> u64 {
+    let [_, before] = memory();
+    forget_peak();
+    act();
+    let [most, _] = memory();
+    most.saturating_sub(before)
+}

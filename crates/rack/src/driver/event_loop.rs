@@ -1,0 +1,717 @@
+//! The driver's thread: turns messages into events, and commands into actions.
+
+mod polls;
+mod snapshots;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_disks::{GroupId, Health, LedgerFile, PlaceId, Power, Wake};
+use fulgurite_rack_core::{
+    Assignment, Command, Event, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceState,
+    Rack, Refusal, Side, SpinUps, Watts,
+};
+use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, error_chain};
+
+use self::polls::Polls;
+use super::snapshot::StateTimes;
+use super::stages::{DiskWorker, Ended, Stage, StageResult};
+use super::subscribers::Subscribers;
+use super::{Message, Parts, Task};
+use crate::limits::{LEDGER_RETRY_INTERVAL, WRONG_DISK_BACKOFF, WRONG_DISK_BACKOFF_MAX};
+use crate::scrub::{Piece, Scrubs};
+use crate::work::{Group, Identification, count, disk_name, group_name, piece_of, scrub};
+use crate::{Fault, StacksError};
+
+/// How long the thread sleeps when nothing is due.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// The failure shown for a disk that was given up.
+const GIVEN_UP: &str = "given up";
+
+/// State owned by the thread.
+pub(super) struct Loop {
+    rack: Rack,
+    assignment: Assignment,
+    worker: DiskWorker,
+    ledger: LedgerFile,
+    clock: Clock,
+    watts: Watts,
+    rated_spin_ups: Option<u64>,
+    inbox: SyncSender<Message>,
+    /// Operations that wait or run, by id.
+    tasks: BTreeMap<OpId, Waiting>,
+    next_op: u64,
+    running: usize,
+    /// Stages that begin at a later time; the number orders those of the same moment.
+    timers: BinaryHeap<Reverse<(Instant, u64, PlaceId, Stage)>>,
+    next_timer: u64,
+    failures: BTreeMap<PlaceId, String>,
+    since: StateTimes,
+    /// Spin-ups held back until the ledger can record them.
+    held: BTreeMap<PlaceId, (OpId, OpKind)>,
+    /// When recording is retried.
+    held_until: Instant,
+    /// Disks that are not the right ones: how often each was found wrong, and when it is checked
+    /// again.
+    wrong: BTreeMap<PlaceId, (u32, Option<Instant>)>,
+    scrubs: Scrubs,
+    /// Ended pieces of verifications, pushed by the worker threads.
+    scrubbed: Arc<Mutex<Vec<(GroupId, Piece)>>>,
+    /// Events for the controller, in order: the commands of one are carried out before the next is
+    /// delivered.
+    events: VecDeque<Event>,
+    subscribers: Subscribers,
+    polls: Polls,
+    /// Health that disks reported when they last came up.
+    health: BTreeMap<PlaceId, Health>,
+    is_stopping: bool,
+    /// Set when all handles of the driver were dropped.
+    is_dropped: Arc<AtomicBool>,
+}
+
+struct Waiting {
+    group: GroupId,
+    /// None while it runs.
+    task: Option<Task>,
+}
+
+impl Loop {
+    pub(super) fn new(
+        parts: Parts,
+        inbox: SyncSender<Message>,
+        is_dropped: Arc<AtomicBool>,
+    ) -> Self {
+        let rated_spin_ups = parts.rated_spin_ups;
+        let Parts { rack, assignment, ctx, backend, ledger, clock, watts, scrubs, .. } = parts;
+        // Disks given up before the last start remain given up.
+        let lost = |place| Event::Lost { part: Part::Place(place), loss: Loss::Gone };
+        let given_up = ctx.places.given_up();
+        let failures = given_up.iter().map(|&place| (place, GIVEN_UP.to_owned())).collect();
+        let events = given_up.into_iter().map(lost).collect();
+        Self {
+            rack,
+            assignment,
+            worker: DiskWorker { backend, ctx },
+            ledger,
+            clock,
+            watts,
+            rated_spin_ups,
+            inbox,
+            tasks: BTreeMap::new(),
+            next_op: 0,
+            running: 0,
+            timers: BinaryHeap::new(),
+            next_timer: 0,
+            failures,
+            since: StateTimes::default(),
+            held: BTreeMap::new(),
+            held_until: Instant::ZERO,
+            wrong: BTreeMap::new(),
+            scrubs,
+            scrubbed: Arc::default(),
+            events,
+            subscribers: Subscribers::default(),
+            polls: Polls::default(),
+            health: BTreeMap::new(),
+            is_stopping: false,
+            is_dropped,
+        }
+    }
+
+    pub(super) fn run(mut self, messages: &Receiver<Message>) {
+        while !self.is_stopping || self.running > 0 {
+            match self.next(messages) {
+                Ok(message) => self.take(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.is_dropped.load(Ordering::Acquire) && !self.is_stopping {
+                self.start_stopping();
+            }
+            self.settle();
+            self.handle_due();
+            self.settle();
+            self.scrub();
+            self.settle();
+            self.poll();
+            self.settle();
+            let states = self.assignment.groups().map(|group| self.rack.group_state(group).into());
+            let slept = self.since.poll(states, self.clock.now());
+            self.save_rooms(&slept);
+        }
+        self.end();
+    }
+
+    /// Returns the next message, or a timeout when something is due before one arrives.
+    fn next(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
+        let now = self.clock.passed();
+        let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
+        let held = (!self.held.is_empty()).then_some(self.held_until);
+        let wrong = self.wrong.values().filter_map(|(_, until)| *until).min();
+        let scrub = self.scrubs.deadline().filter(|_| !self.is_stopping);
+        let scrub = scrub.map(|at| now + at.since(self.clock.now()));
+        // A piece that was refused at once has ended already.
+        let ended = (!self.is_stopping && !lock(&self.scrubbed).is_empty()).then_some(now);
+        let poll = self.polls.deadline().filter(|_| !self.is_stopping);
+        let due = [timer, self.rack.deadline(), held, wrong, scrub, ended, poll]
+            .into_iter()
+            .flatten()
+            .min();
+        match self.clock.sleep_until(due.unwrap_or(now + IDLE)) {
+            Some(time) => messages.recv_timeout(time.into()),
+            // A manual clock advances only when its owner turns it, which sends a message.
+            None if due.is_some_and(|due| due <= now) => Err(RecvTimeoutError::Timeout),
+            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Submit(task) => self.submit(task),
+            Message::Stage(ended) => self.stage_ended(ended),
+            Message::Worked(op) => {
+                self.running -= 1;
+                self.tasks.remove(&op);
+                let now = self.clock.passed();
+                self.subscribers.unmended(now, &self.worker.ctx.unmended.take());
+                self.queue_event(Event::Done { op });
+            }
+            Message::GiveUp(place) => {
+                self.wrong.remove(&place);
+                self.trouble(place, GIVEN_UP.to_owned());
+                self.held.remove(&place);
+                // A spinning disk uses its share of power until it is spun down.
+                let power = self.worker.ctx.guard.power(place);
+                let is_spinning = power.is_some_and(Power::is_spinning);
+                let loss = if is_spinning { Loss::Barred } else { Loss::Gone };
+                self.queue_event(Event::Lost { part: Part::Place(place), loss });
+            }
+            Message::Replaced(place) => {
+                self.failures.remove(&place);
+                self.wrong.remove(&place);
+                self.polls.replaced(place);
+                self.worker.ctx.starts.forget(place);
+                self.health.remove(&place);
+                if let Err(error) = self.ledger.replaced(place) {
+                    tracing::warn!(%place, "the ledger: {}", error_chain(&error));
+                }
+                self.queue_event(Event::Back { part: Part::Place(place) });
+            }
+            Message::Verified(group, Some(now_ms)) => self.scrubs.verified(group, now_ms),
+            Message::Verified(group, None) => self.scrubs.request(group),
+            Message::Snapshot(send) => drop(send.send(self.snapshot())),
+            Message::SpinUps(send) => {
+                drop(send.send(self.ledger.ledger().recent().cloned().collect()));
+            }
+            Message::Watch(subscriber) => {
+                let (now, snapshot) = (self.clock.passed(), self.snapshot());
+                self.subscribers.add(subscriber, now, &snapshot);
+            }
+            Message::Polled(polled) => self.polled(polled),
+            Message::ClockAdvanced => {}
+            Message::Stop => self.start_stopping(),
+        }
+    }
+
+    /// Fails waiting operations with an error; running ones are allowed to finish.
+    fn start_stopping(&mut self) {
+        self.is_stopping = true;
+        let waiting = self.tasks.values_mut().filter_map(|waiting| waiting.task.take());
+        waiting.for_each(|task| (task.work)(Err(StacksError::Stopping)));
+    }
+
+    /// Begins the pieces of verifications that are due and whose predecessors have ended.
+    fn scrub(&mut self) {
+        let now = self.clock.now();
+        let ended = std::mem::take(&mut *lock(&self.scrubbed));
+        for (group, piece) in ended {
+            self.scrubs.ended(group, &piece, now);
+        }
+        if self.is_stopping {
+            return;
+        }
+        let rack = &self.rack;
+        let begun = self.scrubs.begin(now, |of| rack.group_state(of) == GroupState::Spinning);
+        for (group, after) in begun {
+            let ctx = Arc::clone(&self.worker.ctx);
+            let blobs = piece_of(&ctx, group, after).unwrap_or_default();
+            let bytes = blobs.iter().map(|(_, row)| row.length).sum();
+            let (ended, clock) = (Arc::clone(&self.scrubbed), self.clock.clone());
+            let work = move |ready: crate::Result<&Group>| {
+                let now_ms = clock.now().as_millis();
+                let done = ready.and_then(|ready| scrub(&ctx, ready, after, now_ms));
+                let piece = done.unwrap_or_else(|error| {
+                    tracing::warn!(%group, "a verification is put off: {error}");
+                    Piece::Failed
+                });
+                lock(&ended).push((group, piece));
+            };
+            self.submit(Task {
+                group,
+                kind: OpKind::Scrub,
+                bytes,
+                due: None,
+                needs: None,
+                work: Box::new(work),
+            });
+        }
+    }
+
+    /// Handles whatever is due by now.
+    fn handle_due(&mut self) {
+        let now = self.clock.passed();
+        while let Some(&Reverse((at, _, place, stage))) = self.timers.peek() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            self.run_stage(place, stage);
+            self.settle();
+        }
+        if !self.held.is_empty() && self.held_until <= now {
+            self.retry_held();
+        }
+        for (&place, (_, until)) in &mut self.wrong {
+            if until.take_if(|until| *until <= now).is_some() {
+                self.events.push_back(Event::Back { part: Part::Place(place) });
+            }
+        }
+        if self.rack.deadline().is_some_and(|due| due <= now) {
+            self.queue_event(Event::Timer);
+        }
+    }
+
+    fn submit(&mut self, task: Task) {
+        if self.is_stopping {
+            (task.work)(Err(StacksError::Stopping));
+            return;
+        }
+        let id = OpId::new(self.next_op);
+        self.next_op += 1;
+        let group = task.group;
+        let (kind, bytes) = (task.kind, task.bytes);
+        let (now, passed) = (self.clock.now(), self.clock.passed());
+        let due = task.due.map(|due| passed + due.since(now));
+        let (members, enough) = self.needed(&task);
+        self.tasks.insert(id, Waiting { group: task.group, task: Some(task) });
+        self.queue_event(Event::Submit { op: Op { id, group, kind, bytes, members, enough, due } });
+    }
+
+    /// Returns the disks that a task can use, and how many are enough; zero, for all disks, when
+    /// the policy always spins up all or too few are usable. The task then runs anyway, because it
+    /// knows the disks and faults to report.
+    fn needed(&self, task: &Task) -> (Members, u32) {
+        let places = self.assignment.places(task.group);
+        let all = (Members::first(places.len()), 0);
+        let Some(needs) = &task.needs else { return all };
+        if self.rack.policy().wakes == SpinUps::All {
+            return all;
+        }
+        let has = |at: &usize| needs.places.contains(&places[*at]);
+        let members: Members = (0..places.len()).filter(has).collect();
+        let usable = self.rack.usable(task.group).intersection(members).count();
+        if usable < needs.enough { all } else { (members, needs.enough) }
+    }
+
+    /// Queues an event for the controller, which gets it once the commands of earlier events are
+    /// carried out.
+    fn queue_event(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Delivers all queued events to the controller and carries out its commands.
+    fn settle(&mut self) {
+        while let Some(event) = self.events.pop_front() {
+            let mut out = Outbox::new();
+            let now = self.clock.passed();
+            self.rack.step(now, event, &mut out);
+            let commands: Vec<Command> = out.drain().collect();
+            self.subscribers.step(now, &event, &commands);
+            let held = self.record_spin_ups(&commands);
+            self.execute(commands, held);
+        }
+        if cfg!(debug_assertions) {
+            self.check();
+        }
+    }
+
+    /// Asserts the invariants: those of the controller, which counts the spinning disks of each
+    /// domain, and that no disk is active without the controller knowing it.
+    fn check(&self) {
+        self.rack.check();
+        for (place, power) in self.worker.ctx.guard.powers() {
+            let state = self.rack.place_state(place);
+            let is_known =
+                !matches!(state, PlaceState::Asleep | PlaceState::Resting | PlaceState::Lost);
+            assert!(
+                is_known || !power.is_spinning(),
+                "disk {place} is {power}, and is to be {state:?}"
+            );
+        }
+    }
+
+    fn execute(&mut self, commands: Vec<Command>, held: Option<String>) {
+        for command in commands {
+            match command {
+                Command::SpinUp { place, op, kind } => match &held {
+                    Some(reason) => {
+                        self.trouble(place, reason.clone());
+                        self.held.insert(place, (op, kind));
+                        self.held_until = self.clock.passed() + LEDGER_RETRY_INTERVAL;
+                    }
+                    None => self.spin_up(place),
+                },
+                Command::SpinDown { place } if self.held.remove(&place).is_some() => {
+                    // Its spin-up was held back and never commanded.
+                    self.queue_event(Event::Down { place });
+                }
+                // Another program spun it up, so nothing of it is mounted here.
+                Command::SpinDown { place } if self.sleeps(place) => {
+                    self.polls.mark_spinning_down(place);
+                    self.run_stage(place, Stage::SpinDown);
+                }
+                Command::SpinDown { place } => self.run_stage(place, Stage::Unmount),
+                Command::Run { op, up } => self.run_task(op, up),
+                Command::Refuse { op, refusal } => self.refuse(op, refusal),
+                Command::Overdrawn { group, kind } => {
+                    let name = group_name(group);
+                    tracing::warn!(?kind, "{name} is woken beyond its budget of spin-ups");
+                }
+                Command::Alarm { group, away } => {
+                    let name = group_name(group);
+                    tracing::error!(away, "{name} has lost redundancy: disks are away");
+                }
+            }
+        }
+    }
+
+    /// Retries to record held-back spin-ups.
+    fn retry_held(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        let again = |(place, (op, kind))| Command::SpinUp { place, op, kind };
+        let commands: Vec<Command> = held.into_iter().map(again).collect();
+        let held = self.record_spin_ups(&commands);
+        self.execute(commands, held);
+    }
+
+    /// Records which operation spins up which disks before they are commanded to. On failure it
+    /// returns the reason, and no disk may be spun up.
+    fn record_spin_ups(&mut self, commands: &[Command]) -> Option<String> {
+        let mut wakes: BTreeMap<(OpId, GroupId), (OpKind, Vec<PlaceId>)> = BTreeMap::new();
+        for command in commands {
+            let Command::SpinUp { place, op, kind } = *command else { continue };
+            let group = self.assignment.slot(place).group;
+            wakes.entry((op, group)).or_insert((kind, Vec::new())).1.push(place);
+        }
+        for ((op, group), (kind, places)) in wakes {
+            let wake =
+                Wake { at: self.clock.now(), group: Some(group), places, cause: kind.cause(op) };
+            let injected =
+                self.worker.ctx.injected.check_ledger().map_err(|fault| fault.to_string());
+            let recorded = injected
+                .and_then(|()| self.ledger.record(wake).map_err(|error| error_chain(&error)));
+            if let Err(detail) = recorded {
+                return Some(format!(
+                    "not woken, since its wake cannot be written down: {detail}; it is tried every \
+                     {} s",
+                    seconds(LEDGER_RETRY_INTERVAL)
+                ));
+            }
+        }
+        None
+    }
+
+    /// Whether we want the disk spun down.
+    fn sleeps(&self, place: PlaceId) -> bool {
+        self.worker.ctx.guard.power(place) == Some(Power::Standby)
+    }
+
+    fn spin_up(&mut self, place: PlaceId) {
+        if self.polls.is_spinning_down(place) {
+            // Tried again once it has spun down.
+            self.trouble(place, "another program woke it, and it is put down first".to_owned());
+            return self.queue_event(Event::UpFailed { place });
+        }
+        match self.worker.ctx.guard.turn(place, Power::SpinningUp) {
+            Ok(()) => self.run_stage(place, Stage::SpinUp),
+            Err(error) => {
+                self.trouble(place, error_chain(&error));
+                self.queue_event(Event::UpFailed { place });
+            }
+        }
+    }
+
+    /// Begins a stage of a disk.
+    fn run_stage(&mut self, place: PlaceId, stage: Stage) {
+        let class = self.assignment.class_of(self.assignment.slot(place).group);
+        let waiting = self.rack.waiting(class, Side::Client);
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+        if self.worker.backend.is_simulated() {
+            let ended = self.worker.run_stage(place, stage, waiting);
+            return self.stage_ended(ended);
+        }
+        let (worker, inbox) = (self.worker.clone(), self.inbox.clone());
+        let run_stage =
+            move || drop(inbox.send(Message::Stage(worker.run_stage(place, stage, waiting))));
+        if let Err(error) =
+            std::thread::Builder::new().name("rack-disk".to_owned()).spawn(run_stage)
+        {
+            let result = StageResult::Failed(format!("no thread: {error}"));
+            self.stage_ended(Ended { place, stage, result });
+        }
+    }
+
+    fn stage_ended(&mut self, Ended { place, stage, result }: Ended) {
+        match (stage, result) {
+            (Stage::SpinUp, StageResult::Ok(time)) => {
+                self.schedule_stage(place, Stage::Mount, time)
+            }
+            (Stage::Mount, StageResult::Ok(time)) => {
+                self.schedule_stage(place, Stage::Identify, time)
+            }
+            (Stage::Unmount, StageResult::Ok(time)) => {
+                self.schedule_stage(place, Stage::SpinDown, time)
+            }
+            (Stage::SpinDown, StageResult::Ok(time)) => {
+                self.schedule_stage(place, Stage::Standby, time)
+            }
+            (Stage::Standby | Stage::Identify, StageResult::Ok(_)) => {
+                self.polls.mark_stopped(place);
+                self.queue_event(Event::Down { place });
+            }
+            (_, StageResult::Identified(identification, health)) => {
+                tracing::trace!(%place, ?identification, "a disk is active");
+                if identification == Identification::Older {
+                    self.handle_older_copy(place);
+                }
+                self.handle_active(place, health);
+            }
+            (_, StageResult::Wrong(fault)) => self.wrong(place, &fault),
+            (Stage::SpinUp | Stage::Mount | Stage::Identify, StageResult::Failed(reason)) => {
+                self.worker.spin_down(place);
+                self.trouble(place, reason);
+                self.queue_event(Event::UpFailed { place });
+            }
+            (Stage::Unmount | Stage::SpinDown | Stage::Standby, StageResult::Failed(reason)) => {
+                self.polls.mark_spin_down_failed(place);
+                self.trouble(place, reason);
+                self.queue_event(Event::DownFailed { place });
+            }
+        }
+    }
+
+    /// Handles a disk that is active and has reported its health.
+    fn handle_active(&mut self, place: PlaceId, health: Option<Health>) {
+        self.wrong.remove(&place);
+        self.polls.mark_up(place);
+        if self.failures.remove(&place).is_some() {
+            tracing::info!(%place, "a disk is well again");
+        }
+        if let Some(health) = health {
+            if health.passes == Some(false) {
+                tracing::warn!(%place, "{} says that it will fail (SMART)", disk_name(place));
+            }
+            self.health.insert(place, health);
+        }
+        self.queue_event(Event::Up { place });
+    }
+
+    /// Handles a disk that is an older copy of itself: schedules an immediate verification, which
+    /// rebuilds what it lacks.
+    fn handle_older_copy(&mut self, place: PlaceId) {
+        let group = self.assignment.slot(place).group;
+        tracing::warn!(
+            %place, %group,
+            "{} is an older copy of itself: its group is verified now, and what it lacks is \
+             rebuilt",
+            disk_name(place)
+        );
+        if let Err(error) = self.worker.ctx.index.request_scrub(group, true) {
+            tracing::warn!(%group, "a verification is not noted: {}", error_chain(&error));
+        }
+        self.scrubs.request(group);
+    }
+
+    /// Handles a disk that must not be used: it is spun down and counts as lost until the next
+    /// check, because the right disk may have been put back by then.
+    fn wrong(&mut self, place: PlaceId, fault: &Fault) {
+        self.worker.spin_down(place);
+        if self.worker.ctx.places.is_given_up(place) {
+            return self.lose(place, GIVEN_UP.to_owned());
+        }
+        let (times, until) = self.wrong.entry(place).or_insert((0, None));
+        let rest = WRONG_DISK_BACKOFF.as_nanos().checked_shl((*times).min(32)).unwrap_or(u64::MAX);
+        let rest = Duration::from_nanos(rest).min(WRONG_DISK_BACKOFF_MAX);
+        *until = Some(self.clock.passed() + rest);
+        *times += 1;
+        // The error of a read already adds "out of reach".
+        let description = fault.to_string();
+        let detail = if let Fault::OutOfReach { reason } = fault { reason } else { &description };
+        self.lose(place, format!("{detail}; nothing on it was changed"));
+    }
+
+    fn lose(&mut self, place: PlaceId, reason: String) {
+        self.held.remove(&place);
+        self.trouble(place, reason);
+        self.queue_event(Event::Lost { part: Part::Place(place), loss: Loss::Gone });
+    }
+
+    fn trouble(&mut self, place: PlaceId, reason: String) {
+        if self.failures.get(&place) != Some(&reason) {
+            tracing::warn!(%place, "{}: {reason}", disk_name(place));
+            self.failures.insert(place, reason);
+        }
+    }
+
+    fn schedule_stage(&mut self, place: PlaceId, stage: Stage, time: Duration) {
+        if time == Duration::ZERO {
+            return self.run_stage(place, stage);
+        }
+        self.next_timer += 1;
+        self.timers.push(Reverse((self.clock.passed() + time, self.next_timer, place, stage)));
+    }
+
+    /// Runs an operation on a thread of its own.
+    fn run_task(&mut self, op: OpId, up: Members) {
+        let Some(waiting) = self.tasks.get_mut(&op) else {
+            return self.queue_event(Event::Done { op });
+        };
+        let (id, task) = (waiting.group, waiting.task.take());
+        let Some(task) = task else {
+            self.tasks.remove(&op);
+            return self.queue_event(Event::Done { op });
+        };
+        let places = self.assignment.places(id);
+        let up = up.positions().filter_map(|at| places.get(at)).copied();
+        let up = up.filter(|&place| self.worker.ctx.guard.power(place) == Some(Power::Active));
+        let up: Vec<PlaceId> = up.collect();
+        if up.is_empty() {
+            let detail =
+                format!("{} has no disk that can be used: {}", group_name(id), self.away(id));
+            self.tasks.remove(&op);
+            let is_write = task.kind == OpKind::Write;
+            // A write can be retried in another group.
+            let error =
+                if is_write { StacksError::Full { detail } } else { StacksError::Busy { detail } };
+            (task.work)(Err(error));
+            return self.queue_event(Event::Done { op });
+        }
+        let asleep = self.left_asleep(id);
+        let places = self.assignment.places(id).iter();
+        let failures = places.filter_map(|at| self.failures.get_key_value(at));
+        let failures = failures.map(|(&at, reason)| (at, reason.clone())).collect();
+        let group = Group { asleep, failures, ..self.worker.ctx.group(id, up) };
+        let inbox = self.inbox.clone();
+        let work = move || {
+            let done = catch_unwind(AssertUnwindSafe(|| (task.work)(Ok(&group))));
+            if done.is_err() {
+                tracing::error!("an operation in {} panicked; this is a bug", group_name(id));
+            }
+            let _ = inbox.send(Message::Worked(op));
+        };
+        match std::thread::Builder::new().name("rack-work".to_owned()).spawn(work) {
+            Ok(_) => self.running += 1,
+            Err(error) => {
+                tracing::error!("an operation in {} has no thread: {error}", group_name(id));
+                self.tasks.remove(&op);
+                self.queue_event(Event::Done { op });
+            }
+        }
+    }
+
+    /// Returns the disks of a group that have no failure but were not spun up for the current
+    /// operation, or are not up yet.
+    fn left_asleep(&self, id: GroupId) -> Vec<PlaceId> {
+        let sleeps = |place: &&PlaceId| {
+            let state = self.rack.place_state(**place);
+            let is_down = matches!(state, PlaceState::Asleep | PlaceState::SpinningUp);
+            is_down && !self.failures.contains_key(place)
+        };
+        self.assignment.places(id).iter().filter(sleeps).copied().collect()
+    }
+
+    fn refuse(&mut self, op: OpId, refusal: Refusal) {
+        let Some(Waiting { group, task: Some(task) }) = self.tasks.remove(&op) else { return };
+        if task.needs.is_some() && matches!(refusal, Refusal::TooFew { .. }) {
+            // The task knows the names of disks and their faults for its error.
+            return self.submit(Task { needs: None, ..task });
+        }
+        let name = group_name(group);
+        let detail = match refusal {
+            Refusal::Busy { retry_after } => {
+                format!("too much waits for {name}; try again in {} s", seconds(retry_after))
+            }
+            Refusal::TooFew { usable, retry_after } => {
+                let away = self.away(group);
+                let when = match retry_after {
+                    Some(time) => format!("they are tried again in {} s", seconds(time)),
+                    None => "they have to be replaced".to_owned(),
+                };
+                format!("{name} has {usable} disks that can be used; {when}: {away}")
+            }
+        };
+        (task.work)(Err(StacksError::Busy { detail }));
+    }
+
+    /// Returns the failures of a group's disks.
+    fn away(&self, group: GroupId) -> String {
+        let places = self.assignment.places(group);
+        let description = places.iter().filter_map(|&place| {
+            Some(format!("{}: {}", disk_name(place), self.failures.get(&place)?))
+        });
+        description.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Persists the space of the disks of groups that went to sleep.
+    fn save_rooms(&self, slept: &[usize]) {
+        if slept.is_empty() {
+            return;
+        }
+        let groups: Vec<GroupId> = self.assignment.groups().collect();
+        let places = slept.iter().filter_map(|&at| Some(self.assignment.places(*groups.get(at)?)));
+        let places = places.flatten();
+        let rooms = places.filter_map(|&at| Some((at, self.worker.ctx.places.room(at)?)));
+        if let Err(error) = self.worker.ctx.index.set_rooms(rooms.collect()) {
+            // It is queried again when the group spins next.
+            tracing::warn!("the room of disks is not remembered: {}", error_chain(&error));
+        }
+    }
+
+    fn watts_of(&self, power: Power) -> f64 {
+        match power {
+            Power::Standby | Power::Failed => self.watts.standby,
+            Power::SpinningUp => self.watts.spinning_up,
+            Power::Active | Power::Unmounting => self.watts.active,
+            Power::Absent | Power::Unclean => 0.0,
+        }
+    }
+
+    /// Spins the disks down. Nothing runs any more.
+    fn end(mut self) {
+        // Allows a copy made before this end to be detected.
+        if let Err(error) = count(&self.worker.ctx.index, &mut self.ledger) {
+            tracing::warn!("the end of a start is not counted: {}", error_chain(&error));
+        }
+        let all: Vec<usize> = (0..self.assignment.groups().count()).collect();
+        self.save_rooms(&all);
+        for (place, power) in self.worker.ctx.guard.powers() {
+            if power.is_spinning() {
+                self.worker.spin_down(place);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns whole seconds, rounded up.
+fn seconds(time: Duration) -> u64 {
+    time.as_nanos().div_ceil(1_000_000_000)
+}

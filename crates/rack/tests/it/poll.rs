@@ -1,0 +1,252 @@
+//! Disks in standby are polled: external spin-ups are recorded and reversed, an unplugged disk is
+//! lost at once, and subscribers see everything that happened.
+
+use std::sync::{Arc, Mutex};
+
+use fulgurite_disks::{Backend as _, Cause, CauseKind, Fault, Observed, PlaceId, Simulated, Times};
+use fulgurite_rack::{RackOptions, RackStore, Seen, Snapshot};
+use fulgurite_units::{Duration, Ratio, Seed};
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+
+use crate::shelf::{Shelf, noise, shape};
+
+const PLACE: PlaceId = PlaceId::new(5);
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Waits until the snapshot meets a condition.
+async fn until(rack: &RackStore, condition: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    loop {
+        let status = rack.status().await.unwrap();
+        if condition(&status) {
+            return status;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn foreign(status: &Snapshot) -> u64 {
+    let groups = status.groups.iter().flat_map(|group| &group.spin_ups_by);
+    groups.filter(|(kind, _)| *kind == CauseKind::Foreign).map(|(_, count)| count).sum()
+}
+
+fn trouble(status: &Snapshot) -> Option<String> {
+    let mut disks = status.groups.iter().flat_map(|group| &group.disks);
+    disks.find(|disk| disk.place == PLACE).unwrap().trouble.clone()
+}
+
+#[tokio::test]
+async fn what_another_program_wakes_is_written_down_once_and_put_down_again() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    // Left spinning by a crash: not an external spin-up.
+    shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
+    let rack = shelf.open();
+    let is_down = || shelf.disks.observe(PLACE).unwrap() == Observed::Standby;
+    until(&rack, |_| is_down()).await;
+    let woken = rack.ledger().await.unwrap().len();
+    assert_eq!(foreign(&rack.status().await.unwrap()), 0);
+
+    for times in 1..=3 {
+        shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
+        assert!(!is_down());
+        shelf.clock.advance(LOOK);
+        until(&rack, |status| foreign(status) == times && is_down()).await;
+    }
+    let wakes = rack.ledger().await.unwrap();
+    assert_eq!(wakes.len(), woken + 3);
+    assert!(wakes[..3].iter().all(|wake| wake.cause == Cause::Foreign && wake.places == [PLACE]));
+    assert_eq!(trouble(&rack.status().await.unwrap()), None);
+    // The rack uses it as before.
+    let key = Path::from("a");
+    rack.put(&key, noise(1, 100_000).into()).await.unwrap();
+    assert_eq!(rack.get(&key).await.unwrap().bytes().await.unwrap(), noise(1, 100_000));
+}
+
+#[tokio::test]
+async fn a_disk_that_is_pulled_out_while_it_sleeps_is_missed_until_it_is_back() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    let rack = shelf.open();
+    until(&rack, |status| trouble(status).is_none()).await;
+    shelf.disks.inject(PLACE, Fault::Pulled).unwrap();
+    shelf.clock.advance(LOOK);
+    let status = until(&rack, |status| trouble(status).is_some()).await;
+    assert_eq!(trouble(&status).unwrap(), "no disk is in its place");
+    assert_eq!(foreign(&status), 0);
+    shelf.disks.inject(PLACE, Fault::Repaired).unwrap();
+    shelf.clock.advance(LOOK);
+    until(&rack, |status| trouble(status).is_none()).await;
+    let woken = rack.ledger().await.unwrap().len();
+    // It spins with its group again, at the next verification.
+    shelf.clock.advance(Duration::from_secs(30 * 86_400));
+    loop {
+        let wakes = rack.ledger().await.unwrap();
+        let wakes = &wakes[..wakes.len() - woken];
+        if wakes.iter().any(|wake| wake.places.contains(&PLACE)) {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Returns the spin-ups of the disk.
+fn spin_ups(status: &Snapshot) -> u64 {
+    let mut disks = status.groups.iter().flat_map(|group| &group.disks);
+    disks.find(|disk| disk.place == PLACE).unwrap().spin_ups
+}
+
+#[tokio::test]
+async fn a_disk_that_is_dead_is_tried_a_few_times_only() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    // Before the start, which may wake it before anything else does.
+    shelf.disks.inject(PLACE, Fault::Dead).unwrap();
+    let rack = shelf.open();
+    rack.verify().await.unwrap();
+    until(&rack, |status| trouble(status).is_some()).await;
+    let before = spin_ups(&rack.status().await.unwrap());
+    for _ in 0..1000 {
+        shelf.clock.advance(LOOK);
+        rack.status().await.unwrap();
+    }
+    let status = rack.status().await.unwrap();
+    let tried = spin_ups(&status) - before;
+    assert!(tried <= 12, "{tried} spin-ups are more than four turns of three tries");
+    assert!(trouble(&status).is_some());
+}
+
+#[tokio::test]
+async fn what_lies_in_a_group_and_its_room_are_known_over_starts() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let lies = |status: &Snapshot| {
+        let groups = status.groups.iter();
+        groups
+            .map(|group| (group.blobs, group.bytes))
+            .fold((0, 0), |(b, s), (blobs, bytes)| (b + blobs, s + bytes))
+    };
+    for number in 0..7 {
+        rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
+    }
+    rack.put(&Path::from("small"), "few".into()).await.unwrap();
+    assert_eq!(lies(&rack.status().await.unwrap()), (7, 63_000), "what is small is no blob");
+    rack.put(&Path::from("3"), noise(9, 8000).into()).await.unwrap();
+    rack.delete(&Path::from("4")).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert_eq!(lies(&status), (6, 53_000));
+    rack.stop();
+    drop(rack);
+
+    let rack = shelf.open();
+    let again = rack.status().await.unwrap();
+    assert_eq!(lies(&again), (6, 53_000));
+    // All groups were spun up to be initialized, so the space of each is known.
+    assert!(again.groups.iter().all(|group| group.room.is_some_and(|room| room.free < room.total)));
+    rack.stop();
+    drop(rack);
+}
+
+#[tokio::test]
+async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let seen = [Arc::<Mutex<Vec<u64>>>::default(), Arc::default()];
+    for (at, list) in seen.iter().enumerate() {
+        let list = Arc::clone(list);
+        let mut snapshots = 0;
+        rack.watch(move |seen| {
+            let mut list = list.lock().unwrap();
+            match seen {
+                Seen::Snapshot { step, rack, .. } => {
+                    assert_eq!((snapshots, list.len()), (0, 0));
+                    assert!(!rack.groups.is_empty());
+                    snapshots += 1;
+                    list.push(step);
+                }
+                Seen::Step { step, .. } => list.push(step),
+                Seen::Unmended { detail, .. } => panic!("{detail}"),
+            }
+            // The second unsubscribes after a few.
+            at == 0 || list.len() < 5
+        })
+        .unwrap();
+    }
+    for number in 0..5 {
+        rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
+    }
+    rack.stop();
+    let [all, few] = seen.map(|list| list.lock().unwrap().clone());
+    assert_eq!(few.len(), 5);
+    assert!(all.len() > 10, "{all:?}");
+    for list in [all, few] {
+        assert!(list.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{list:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_had_nearly_all_the_spin_ups_of_its_life_is_named() {
+    let shelf = Shelf::new();
+    let open = || {
+        let rated_spin_ups = Some(3);
+        RackStore::open(RackOptions { rated_spin_ups, ..shelf.options() }).unwrap()
+    };
+    let worn = |status: &Snapshot| -> Vec<PlaceId> {
+        let worn = status.groups.iter().flat_map(|group| status.worn(group));
+        worn.map(|disk| disk.place).collect()
+    };
+    shelf.init().await.stop();
+    let rack = open();
+    rack.put(&Path::from("one"), noise(1, 50_000).into()).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert_eq!((status.rated_spin_ups, worn(&status).len()), (Some(3), 0));
+    rack.stop();
+    drop(rack);
+    let rack = open();
+    rack.get(&Path::from("one")).await.unwrap().bytes().await.unwrap();
+    let status = rack.status().await.unwrap();
+    let awake: Vec<PlaceId> = status.groups[0].disks.iter().map(|disk| disk.place).collect();
+    assert_eq!(worn(&status), awake, "made, written and read");
+    // A new disk starts with no spin-ups.
+    let other = awake[2];
+    std::fs::remove_dir_all(shelf.root(other)).unwrap();
+    rack.replace(other).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert!(!worn(&status).contains(&other), "{status:?}");
+}
+
+#[tokio::test]
+async fn a_disk_is_replaced_while_its_group_spins_and_it_takes_its_time() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    let ten_times = Ratio::new(0.1).unwrap();
+    let disks = Simulated::new(shape().places(), Times::PELICAN, ten_times, Seed::new(1));
+    let backend = Arc::new(disks) as Arc<dyn fulgurite_disks::Backend>;
+    let rack = RackStore::open(RackOptions { backend, ..shelf.options() }).unwrap();
+    let writes = rack.clone();
+    let put = tokio::spawn(async move {
+        writes.put(&Path::from("one"), noise(1, 50_000).into()).await.unwrap();
+    });
+    pass(&rack, &shelf, || put.is_finished()).await;
+    let group = &rack.status().await.unwrap().groups[0];
+    assert_eq!(group.blobs, 1, "it spins");
+    let place = group.disks[2].place;
+    std::fs::remove_dir_all(shelf.root(place)).unwrap();
+    let rebuilds = rack.clone();
+    let rebuilt = tokio::spawn(async move { rebuilds.rebuild(place).await.unwrap() });
+    pass(&rack, &shelf, || rebuilt.is_finished()).await;
+    let replaces = rack.clone();
+    let replaced = tokio::spawn(async move { replaces.replace(place).await });
+    pass(&rack, &shelf, || replaced.is_finished()).await;
+    let report = replaced.await.unwrap().unwrap();
+    assert_eq!(report.problems, [] as [&str; 0]);
+}
+
+/// Advances the clock until a condition holds.
+async fn pass(rack: &RackStore, shelf: &Shelf, condition: impl Fn() -> bool) {
+    while !condition() {
+        rack.status().await.unwrap();
+        shelf.clock.advance(Duration::from_nanos(10_000_000));
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads that spin up only as many disks as are enough, and the others only on suspicion.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use fulgurite_disks::{CauseKind, Fault, PlaceId};
+use fulgurite_rack::{RackOptions, RackStore};
+use fulgurite_rack_core::{Policy, SpinUps};
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+
+use crate::shelf::{Shelf, noise, shape};
+
+/// Spans several stripes.
+const LENGTH: usize = 3_000_000;
+/// Bytes of a stripe on one disk.
+const FRAGMENT: usize = 128 * 1024;
+
+fn key() -> Path {
+    Path::from("bodies/1")
+}
+
+fn enough() -> usize {
+    usize::try_from(shape().code().data).unwrap()
+}
+
+fn width() -> usize {
+    usize::try_from(shape().code().width()).unwrap()
+}
+
+pub(crate) fn needed(spare: u32) -> Policy {
+    Policy { wakes: SpinUps::Needed { spare }, ..Policy::default() }
+}
+
+fn open(shelf: &Shelf, spare: u32) -> RackStore {
+    RackStore::open(RackOptions { policy: needed(spare), ..shelf.options() }).unwrap()
+}
+
+/// Creates a rack with one blob and stops it, so that every disk is spun down.
+async fn one_blob(shelf: &Shelf) -> Vec<u8> {
+    let rack = shelf.init().await;
+    let bytes = noise(1, LENGTH);
+    rack.put(&key(), bytes.clone().into()).await.unwrap();
+    rack.stop();
+    bytes
+}
+
+async fn read(rack: &RackStore) -> Vec<u8> {
+    rack.get(&key()).await.unwrap().bytes().await.unwrap().to_vec()
+}
+
+/// Returns the spinning disks.
+async fn turning(rack: &RackStore) -> BTreeSet<PlaceId> {
+    let groups = rack.status().await.unwrap().groups;
+    let disks = groups.iter().flat_map(|group| &group.disks);
+    disks.filter(|disk| disk.power.is_spinning()).map(|disk| disk.place).collect()
+}
+
+/// Returns the number of disks that were spun up for this cause.
+async fn woken(rack: &RackStore, kind: CauseKind) -> usize {
+    let wakes = rack.ledger().await.unwrap();
+    let those = wakes.iter().filter(|wake| wake.cause.kind() == kind);
+    those.map(|wake| wake.places.len()).sum()
+}
+
+type Stacks = Vec<(PlaceId, PathBuf)>;
+
+/// Returns the stacks on spinning disks, and those on the others.
+fn parted(shelf: &Shelf, turning: &BTreeSet<PlaceId>) -> (Stacks, Stacks) {
+    shelf.stacks().into_iter().partition(|(place, _)| turning.contains(place))
+}
+
+fn flip(file: &PathBuf, at: usize) -> Vec<u8> {
+    let whole = std::fs::read(file).unwrap();
+    let mut damaged = whole.clone();
+    damaged[at] ^= 4;
+    std::fs::write(file, damaged).unwrap();
+    whole
+}
+
+#[tokio::test]
+async fn a_read_wakes_as_many_disks_as_are_enough_and_takes_none_for_lost() {
+    let shelf = Shelf::new();
+    let bytes = one_blob(&shelf).await;
+    let rack = open(&shelf, 0);
+    assert!(read(&rack).await == bytes);
+    assert_eq!(turning(&rack).await.len(), enough());
+    assert_eq!(woken(&rack, CauseKind::Request).await, enough());
+    // The group spins: no other disk is spun up, whatever part is read.
+    for range in [0..1, 700_000..1_400_000, 2_999_999..3_000_000_u64] {
+        let at = |at: u64| usize::try_from(at).unwrap();
+        let part = rack.get_range(&key(), range.clone()).await.unwrap();
+        assert!(part == bytes[at(range.start)..at(range.end)]);
+    }
+    assert_eq!(woken(&rack, CauseKind::Request).await, enough());
+    assert_eq!(woken(&rack, CauseKind::Rebuild).await, 0, "nothing is missing");
+
+    rack.stop();
+    drop(rack);
+    let rack = open(&shelf, 1);
+    assert!(read(&rack).await == bytes);
+    assert_eq!(turning(&rack).await.len(), enough() + 1, "one to spare");
+}
+
+#[tokio::test]
+async fn damage_on_a_disk_that_sleeps_is_found_by_the_verification_and_not_by_a_read() {
+    let shelf = Shelf::new();
+    let bytes = one_blob(&shelf).await;
+    let rack = open(&shelf, 0);
+    assert!(read(&rack).await == bytes);
+    let (_, asleep) = parted(&shelf, &turning(&rack).await);
+    assert_eq!(asleep.len(), width() - enough());
+    let whole: Vec<Vec<u8>> = asleep.iter().map(|(_, file)| flip(file, 5_000)).collect();
+    assert!(read(&rack).await == bytes);
+    assert_eq!(turning(&rack).await.len(), enough(), "nobody suspects anything");
+    let report = rack.verify().await.unwrap();
+    assert_eq!((report.lost, report.made), (2, 2), "{report:?}");
+    for ((_, file), whole) in asleep.iter().zip(whole) {
+        assert!(std::fs::read(file).unwrap() == whole);
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_those_that_were_woken_wakes_the_others_and_is_mended() {
+    // In the header, in the first stripe, and in a stripe behind some that were already returned.
+    for at in [10, 5_000, 4_096 + 3 * FRAGMENT + 77] {
+        let shelf = Shelf::new();
+        let bytes = one_blob(&shelf).await;
+        let rack = open(&shelf, 0);
+        let first = rack.get_range(&key(), 0..1).await.unwrap();
+        assert!(first == bytes[..1]);
+        let (awake, asleep) = parted(&shelf, &turning(&rack).await);
+        let whole = flip(&awake[1].1, at);
+        assert!(read(&rack).await == bytes, "damaged at {at}");
+        let all = turning(&rack).await;
+        assert!(asleep.iter().all(|(place, _)| all.contains(place)), "damaged at {at}");
+        let report = rack.verify().await.unwrap();
+        assert_eq!(report.problems, [] as [&str; 0]);
+        assert!(std::fs::read(&awake[1].1).unwrap() == whole, "damaged at {at}");
+    }
+}
+
+#[tokio::test]
+async fn more_than_may_be_lost_is_an_error_that_names_them_all() {
+    let shelf = Shelf::new();
+    one_blob(&shelf).await;
+    let rack = open(&shelf, 0);
+    let lost: Vec<_> = shelf.stacks().into_iter().take(width() - enough() + 1).collect();
+    lost.iter().for_each(|(_, file)| std::fs::remove_file(file).unwrap());
+    let error = rack.get(&key()).await.unwrap_err().to_string();
+    for (place, _) in lost {
+        assert!(error.contains(&format!("on disk {place}: missing")), "{error}");
+    }
+    assert!(!error.contains("asleep"), "{error}");
+}
+
+#[tokio::test]
+async fn another_disk_stands_in_for_one_that_is_dead_until_too_many_are() {
+    let shelf = Shelf::new();
+    let bytes = one_blob(&shelf).await;
+    let places: Vec<PlaceId> = shelf.stacks().into_iter().map(|(place, _)| place).collect();
+    let redundancy = width() - enough();
+    for &place in &places[..redundancy] {
+        shelf.disks.inject(place, Fault::Dead).unwrap();
+    }
+    let rack = open(&shelf, 0);
+    assert!(read(&rack).await == bytes);
+    rack.stop();
+    drop(rack);
+    shelf.disks.inject(places[redundancy], Fault::Dead).unwrap();
+    let rack = open(&shelf, 0);
+    let error = rack.get(&key()).await.unwrap_err().to_string();
+    assert!(error.contains("has 4 stacks that can be used, and 5 are needed"), "{error}");
+    for place in &places[..=redundancy] {
+        assert!(error.contains(&format!("on disk {place}: ")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_has_all_disks_though_a_read_had_few_woken() {
+    let shelf = Shelf::new();
+    let bytes = one_blob(&shelf).await;
+    let rack = open(&shelf, 0);
+    assert!(read(&rack).await == bytes);
+    let other = Path::from("bodies/2");
+    rack.put(&other, noise(2, LENGTH).into()).await.unwrap();
+    assert_eq!(shelf.stacks().len(), 2 * width());
+    assert_eq!(turning(&rack).await.len(), 8, "the group has eight");
+    let report = rack.verify().await.unwrap();
+    assert_eq!((report.blobs, report.lost), (2, 0));
+}

@@ -1,0 +1,66 @@
+//! Errors between tomes, with what a caller needs to act.
+
+use std::path::{Path, PathBuf};
+
+use fulgurite_units::ErrorKind;
+
+use crate::TomesError;
+
+/// A failed operation on the network of tomes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum NetError {
+    #[error("\"{path}\": {what}")]
+    File { path: PathBuf, what: String },
+    #[error("cannot read \"{path}\"")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("\"{path}\" has no {what}")]
+    Pem { path: PathBuf, what: &'static str },
+    #[error("certificates and key cannot be used: {what}")]
+    Tls { what: String },
+    #[error("a certificate names {what}")]
+    PeerName { what: String },
+    #[error("cannot listen at {address}")]
+    Listen { address: String, source: std::io::Error },
+    #[error("there is no connection to {address}: {what}")]
+    Connect { address: String, what: String },
+    #[error("{what} came in bytes that are none")]
+    Undecoded { what: &'static str },
+    #[error("it speaks version {version}, and {known} is the latest known here")]
+    Newer { version: u8, known: u8 },
+    #[error("the tome refuses: {what}")]
+    Refused { what: String },
+    #[error("the connection ended: {what}")]
+    Ended { what: String },
+    #[error(transparent)]
+    Tomes(#[from] TomesError),
+}
+
+/// The result of an operation on the network of tomes.
+pub type Result<T, E = NetError> = std::result::Result<T, E>;
+
+impl NetError {
+    /// What the caller should do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File { .. } | Self::Pem { .. } | Self::Tls { .. } | Self::PeerName { .. } => {
+                ErrorKind::Invalid
+            }
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                ErrorKind::NotFound
+            }
+            Self::Read { .. } => ErrorKind::Internal,
+            Self::Listen { .. } | Self::Refused { .. } => ErrorKind::Conflict,
+            Self::Connect { .. } | Self::Ended { .. } => ErrorKind::Unavailable,
+            Self::Undecoded { .. } | Self::Newer { .. } => ErrorKind::Invalid,
+            Self::Tomes(error) => error.kind(),
+        }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Read { path, source }
+    }
+}

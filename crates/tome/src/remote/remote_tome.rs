@@ -1,0 +1,320 @@
+//! A tome in another process, for its set: each request is a call, and each ends, whatever happens
+//! to the connection.
+//!
+//! Not here: when a session begins ([`crate::remote::session`]).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_disks::{CauseKind, Power};
+use fulgurite_tome_core::message::Message;
+use fulgurite_tome_core::metadata::Scrubbed;
+use fulgurite_tome_core::token::{FromTokenManager, TokenId};
+use fulgurite_tome_core::{Spending, TomeId, Unprotected};
+use fulgurite_units::{ByteCount, Clock, Duration, UnixTime};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::limits::PUT_BYTES_MAX;
+use crate::remote::client::Client;
+use crate::remote::dial::BackoffLimits;
+use crate::remote::encoding::{decode, encode};
+use crate::remote::failure::error;
+use crate::remote::limits::{PART_BYTES, REQUESTS_MAX, ROUTE_MAX};
+use crate::remote::peer_network::letter;
+use crate::remote::session::{ActiveSession, RemotePeer, State, run};
+use crate::remote::tls::Tls;
+use crate::remote::tome_service::join_parts;
+use crate::remote::wire::{Bytes, FromSet, PutPart, StatusReply};
+use crate::{
+    ObjectLocation, RemoteHandle, SetLink, TomeQuery, TomeReply, TomeRequest, TomeStatus,
+    TomesError,
+};
+
+/// Options of a remote tome.
+#[derive(Debug)]
+pub struct RemoteOptions {
+    /// The tome.
+    pub tome: TomeId,
+    /// Its host and port.
+    pub address: String,
+    /// Certificate of the process of the set.
+    pub tls: Tls,
+    /// Backoff between connections.
+    pub backoff_limits: BackoffLimits,
+    /// Clock for the time since when it does not answer.
+    pub clock: Clock,
+    /// Runtime of the calls.
+    pub runtime: Handle,
+}
+
+/// A tome in another process.
+#[derive(Debug)]
+pub struct RemoteTome {
+    peer: Arc<RemotePeer>,
+    outgoing: mpsc::Sender<FromSet>,
+    /// Taken by `begin`.
+    waiting: Mutex<Option<mpsc::Receiver<FromSet>>>,
+    lost: AtomicU64,
+    runtime: Handle,
+}
+
+impl RemoteTome {
+    /// Returns the tome at this address. It does not connect before its set calls `begin`.
+    #[must_use]
+    pub fn new(options: RemoteOptions) -> Self {
+        let RemoteOptions { tome, address, tls, backoff_limits, clock, runtime } = options;
+        let (outgoing, waiting) = mpsc::channel(ROUTE_MAX);
+        let why = "it has not answered yet".to_owned();
+        let state = Mutex::new(State::Away { since: clock.now(), why });
+        let request_permits = Arc::new(Semaphore::new(REQUESTS_MAX));
+        let (stopping, _) = watch::channel(false);
+        let peer = RemotePeer {
+            tome,
+            address,
+            tls,
+            backoff_limits,
+            clock,
+            state,
+            request_permits,
+            stopping,
+        };
+        let (peer, waiting) = (Arc::new(peer), Mutex::new(Some(waiting)));
+        Self { peer, outgoing, waiting, lost: AtomicU64::new(0), runtime }
+    }
+
+    /// Number of messages dropped before they were sent.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn enqueue(&self, outgoing: FromSet) {
+        if self.outgoing.try_send(outgoing).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl RemoteHandle for RemoteTome {
+    fn begin(&self, set_link: SetLink) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(waiting) = waiting else {
+            tracing::error!(tome = %self.peer.tome, "it was begun before, and is of one set only");
+            return;
+        };
+        self.runtime.spawn(run(Arc::clone(&self.peer), Arc::new(set_link), waiting));
+    }
+
+    fn ask(&self, ask: TomeRequest) {
+        let tome = self.peer.tome;
+        let active = match &*self.peer.state() {
+            State::ActiveSession(active) => Ok(active.clone()),
+            State::Away { why, .. } => Err(why.clone()),
+        };
+        let active = match active {
+            Ok(active) => active,
+            Err(why) => return ask.refuse(TomesError::Away { tome, why }),
+        };
+        let Ok(held) = Arc::clone(&self.peer.request_permits).try_acquire_owned() else {
+            let why = "it was asked more than it has answered yet".to_owned();
+            return ask.refuse(TomesError::Away { tome, why });
+        };
+        self.runtime.spawn(async move {
+            answer(tome, active, ask).await;
+            drop(held);
+        });
+    }
+
+    fn send(&self, from: TomeId, message: Message) {
+        if let Some(letter) = letter(self.peer.set(), from, self.peer.tome, &message) {
+            self.enqueue(FromSet { letter: Some(letter), ..FromSet::default() });
+        }
+    }
+
+    fn send_to_holder(&self, message: FromTokenManager) {
+        match encode("a token", &message) {
+            Ok(token) => self.enqueue(FromSet { token, ..FromSet::default() }),
+            Err(error) => tracing::error!("{error}"),
+        }
+    }
+
+    fn away(&self) -> Option<String> {
+        match &*self.peer.state() {
+            State::ActiveSession(_) => None,
+            State::Away { since, why } => {
+                let (address, now) = (&self.peer.address, self.peer.clock.now());
+                let seconds = now.as_millis().saturating_sub(since.as_millis()) / 1000;
+                Some(format!("no answer of {address} for {seconds} s: {why}"))
+            }
+        }
+    }
+
+    fn stop(&self) {
+        self.peer.stopping.send_replace(true);
+    }
+}
+
+/// Answers every request, with an error if need be.
+#[expect(clippy::wildcard_enum_match_arm, reason = "more may be asked for than travels")]
+async fn answer(tome: TomeId, active: ActiveSession, ask: TomeRequest) {
+    let ActiveSession { mut client, session, over } = active;
+    // The requester may be gone.
+    match ask {
+        TomeRequest::Put { name, bytes, avoided, held, done } => {
+            let avoided = avoided.into_iter().map(TomeId::get).collect();
+            let first = PutPart { session, name, avoided, ..PutPart::default() };
+            let put = put(tome, &mut client, first, bytes);
+            done.send(until(tome, over, put).await);
+            drop(held);
+        }
+        TomeRequest::Get { name, is_own, reply } => {
+            let got = get(tome, &mut client, name, is_own);
+            let _ = reply.send(until(tome, over, got).await);
+        }
+        TomeRequest::Delete { name, done } => {
+            let delete = async { client.delete(name).await.map_err(|e| error(tome, &e)) };
+            done.send(until(tome, over, delete).await.map(drop));
+        }
+        TomeRequest::Protected { name, reply } => {
+            let protected = async { client.protected(name).await.map_err(|e| error(tome, &e)) };
+            let _ = reply.send(until(tome, over, protected).await.map(drop));
+        }
+        TomeRequest::Status(reply) => {
+            let status = async { client.status().await.map_err(|e| error(tome, &e)) };
+            if let Ok(told) = until(tome, over, status).await {
+                let _ = reply.send(status_of(tome, told));
+            }
+        }
+        other => match other.into_query() {
+            Ok((query, requester)) => {
+                requester.send(until(tome, over, outgoing(tome, &mut client, query)).await);
+            }
+            Err(other) => {
+                let what = "it cannot be asked for that from here".to_owned();
+                other.refuse(TomesError::Invalid { what });
+            }
+        },
+    }
+}
+
+/// Sends a query and returns the reply.
+async fn outgoing(
+    tome: TomeId,
+    client: &mut Client,
+    query: TomeQuery,
+) -> Result<TomeReply, TomesError> {
+    let unanswered = |why: String| TomesError::Unanswered { tome, why };
+    let bytes = encode("a question", &query).map_err(|e| unanswered(e.to_string()))?;
+    let parts: Vec<Bytes> =
+        bytes.chunks(PART_BYTES).map(|part| Bytes { bytes: part.to_vec() }).collect();
+    let told = client.ask(tokio_stream::iter(parts)).await;
+    let mut told = told.map_err(|e| error(tome, &e))?;
+    let bytes = join_parts(&mut told).await.map_err(|e| error(tome, &e))?;
+    decode("an answer", &bytes).map_err(|e| unanswered(e.to_string()))
+}
+
+/// Runs a call until its end or that of the session.
+async fn until<T>(
+    tome: TomeId,
+    mut over: watch::Receiver<bool>,
+    call: impl Future<Output = Result<T, TomesError>>,
+) -> Result<T, TomesError> {
+    tokio::select! {
+        done = call => done,
+        _ = over.wait_for(|is_over| *is_over) => {
+            let why = "the connection ended".to_owned();
+            Err(TomesError::Unanswered { tome, why })
+        }
+    }
+}
+
+async fn put(
+    tome: TomeId,
+    client: &mut Client,
+    first: PutPart,
+    bytes: Vec<u8>,
+) -> Result<Option<ObjectLocation>, TomesError> {
+    let first = PutPart { length: bytes.len() as u64, ..first };
+    let mut at = 0;
+    let mut first = Some(first);
+    let parts = std::iter::from_fn(move || {
+        if let Some(first) = first.take() {
+            return Some(first);
+        }
+        let part = bytes.get(at..)?;
+        let part = &part[..part.len().min(PART_BYTES)];
+        at += part.len();
+        let part = PutPart { bytes: part.to_vec(), ..PutPart::default() };
+        (!part.bytes.is_empty()).then_some(part)
+    });
+    let done = client.put(tokio_stream::iter(parts)).await;
+    let placed = done.map_err(|e| error(tome, &e))?.placed;
+    // A tome of a version without locations can be read, but its objects cannot be recovered.
+    Ok(decode("where an object lies", &placed).ok())
+}
+
+async fn get(
+    tome: TomeId,
+    client: &mut Client,
+    name: String,
+    is_own: bool,
+) -> Result<Vec<u8>, TomesError> {
+    let mut parts = client.get(name, is_own).await.map_err(|e| error(tome, &e))?;
+    let mut bytes = Vec::new();
+    while let Some(part) = parts.message().await.map_err(|e| error(tome, &e))? {
+        bytes.extend(part.bytes);
+        if bytes.len() as u64 > PUT_BYTES_MAX.get() {
+            let why = "it answers with more than any object has".to_owned();
+            return Err(TomesError::Unanswered { tome, why });
+        }
+    }
+    Ok(bytes)
+}
+
+fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
+    let power = usize::try_from(told.power).ok().and_then(|index| Power::ALL.get(index).copied());
+    TomeStatus {
+        tome,
+        power: power.unwrap_or(Power::Absent),
+        token: told.token.map(TokenId),
+        objects: told.objects,
+        unprotected: Unprotected {
+            bytes: ByteCount::new(told.unprotected_bytes),
+            age: Duration::from_nanos(told.unprotected_ns),
+        },
+        scrubbed: Scrubbed {
+            next: told.scrub_next,
+            spent: Duration::from_nanos(told.scrub_spent_ns),
+            passes: told.scrub_passes,
+        },
+        to_scrub: told.to_scrub,
+        blocks: told.blocks,
+        wakes: told.wakes,
+        wakes_by: wakes_by(&told.wakes_by),
+        wakes_of_a_day: told.wakes_of_a_day,
+        scrub_began: told.scrub_began.map(UnixTime::from_millis),
+        bad: told.bad,
+        spending: told.spending.map(budget_of),
+        healed: told.healed,
+        trouble: told.trouble,
+        away: None,
+        alarms: told.alarms,
+    }
+}
+
+/// Returns spin-ups by cause; zeros for a tome of an earlier version.
+fn wakes_by(told: &[u64]) -> [u64; CauseKind::ALL.len()] {
+    let mut by = [0; CauseKind::ALL.len()];
+    by.iter_mut().zip(told).for_each(|(by, told)| *by = *told);
+    by
+}
+
+fn budget_of(told: crate::remote::wire::Spending) -> Spending {
+    Spending {
+        per_day: told.per_day,
+        left: told.left,
+        deferred_for: told.put_off_ns.map(Duration::from_nanos),
+        overdrawn: told.overdrawn,
+    }
+}

@@ -1,0 +1,142 @@
+//! Messages of one tome to another: a bounded queue, and a connection that is made on demand and
+//! reconnects.
+//!
+//! What does not fit is dropped and counted; messages on a connection that ended are lost as well.
+//! Not here: checking the sender of messages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Request;
+
+use crate::remote::client::Client;
+use crate::remote::dial::{Backoff, BackoffLimits, dial};
+use crate::remote::limits::{ROUTE_BYTES_MAX, ROUTE_MAX};
+use crate::remote::tls::{PeerName, Tls};
+use crate::remote::wire::Letter;
+use crate::remote::{NetError, Result};
+
+/// The route to one tome. Dropping it ends what is in progress.
+#[derive(Debug)]
+pub(crate) struct Route {
+    letters: mpsc::Sender<Letter>,
+    bytes: Arc<AtomicUsize>,
+    lost: AtomicU64,
+    _over: watch::Sender<()>,
+}
+
+impl Route {
+    /// Starts the route to a tome.
+    pub(crate) fn new(
+        name: PeerName,
+        address: String,
+        tls: Tls,
+        backoff_limits: BackoffLimits,
+        on: &Handle,
+    ) -> Self {
+        let (letters, waiting) = mpsc::channel(ROUTE_MAX);
+        let bytes = Arc::<AtomicUsize>::default();
+        let (over, ended) = watch::channel(());
+        let queue = Queue { waiting, bytes: Arc::clone(&bytes) };
+        on.spawn(run(queue, ended, name, address, tls, backoff_limits));
+        Self { letters, bytes, lost: AtomicU64::new(0), _over: over }
+    }
+
+    /// Queues a message if there is room; never blocks.
+    pub(crate) fn send(&self, letter: Letter) {
+        let length = letter.body.len();
+        let waiting = self.bytes.fetch_add(length, Ordering::Relaxed);
+        let fits = waiting == 0 || waiting.saturating_add(length) <= ROUTE_BYTES_MAX;
+        if !fits || self.letters.try_send(letter).is_err() {
+            self.bytes.fetch_sub(length, Ordering::Relaxed);
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Number of messages that did not fit.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// Waiting messages, and their size in bytes.
+struct Queue {
+    waiting: mpsc::Receiver<Letter>,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Queue {
+    async fn next(&mut self) -> Option<Letter> {
+        let letter = self.waiting.recv().await?;
+        self.bytes.fetch_sub(letter.body.len(), Ordering::Relaxed);
+        Some(letter)
+    }
+}
+
+async fn run(
+    mut queue: Queue,
+    mut ended: watch::Receiver<()>,
+    name: PeerName,
+    address: String,
+    tls: Tls,
+    backoff_limits: BackoffLimits,
+) {
+    let mut backoff = Backoff::new(backoff_limits);
+    loop {
+        let first = tokio::select! {
+            first = queue.next() => first,
+            _ = ended.changed() => None,
+        };
+        let Some(first) = first else { return };
+        backoff.begin();
+        let mut was_there = false;
+        let error = tokio::select! {
+            carried = forward(first, &mut queue, &mut was_there, name, &address, &tls) => carried,
+            _ = ended.changed() => return,
+        };
+        let Err(error) = error else { return };
+        let wait = backoff.ended(was_there);
+        tracing::debug!(to = %address, "letters do not arrive: {error}; resting {wait:?}");
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = ended.changed() => return,
+        }
+    }
+}
+
+/// Sends messages until the connection ends.
+async fn forward(
+    first: Letter,
+    queue: &mut Queue,
+    was_there: &mut bool,
+    name: PeerName,
+    address: &str,
+    tls: &Tls,
+) -> Result<()> {
+    let mut client = Client::new(dial(address, name, tls).await?);
+    *was_there = true;
+    let (carried, stream) = mpsc::channel(1);
+    let call = client.letters(Request::new(ReceiverStream::new(stream)));
+    let mut call = std::pin::pin!(call);
+    let mut next = Some(first);
+    while let Some(letter) = next {
+        tokio::select! {
+            // If it takes no more, the call has ended, and its status says why.
+            _ = carried.send(letter) => {}
+            ended = &mut call => return Err(why(ended.err())),
+        }
+        next = tokio::select! {
+            next = queue.next() => next,
+            ended = &mut call => return Err(why(ended.err())),
+        };
+    }
+    Ok(())
+}
+
+fn why(status: Option<tonic::Status>) -> NetError {
+    let what = status.map_or_else(String::new, |status| status.message().to_owned());
+    NetError::Ended { what }
+}

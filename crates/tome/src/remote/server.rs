@@ -1,0 +1,273 @@
+//! A tome at an address: a peer must authenticate before anything is read from it.
+//!
+//! Connections and handshakes are limited, and a handshake has a timeout: a client without a
+//! certificate takes no room from others (`fulgurite_accept`). On stop, all calls end, the disk is
+//! spun down, and connections are closed. Not here: the calls themselves
+//! ([`crate::remote::tome_service`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use fulgurite_accept::{Handshake, Peer, PeerPermit, admit_peers};
+use fulgurite_tome_core::TomeId;
+use fulgurite_units::error_chain;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_rustls::server::TlsStream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+use tonic::transport::server::Connected;
+
+use crate::remote::dial::{BackoffLimits, ready};
+use crate::remote::limits::{
+    CONNECT_TIMEOUT, HANDSHAKES, HEARTBEAT_TIMEOUT, KEEP_ALIVE, STREAMS_MAX, WINDOW_BYTES,
+};
+use crate::remote::peer_network::PeerNetwork;
+use crate::remote::route::Route;
+use crate::remote::service::Calls;
+use crate::remote::tls::{PeerName, Tls};
+use crate::remote::tome_service::{Open, Served};
+use crate::remote::{NetError, Result};
+use crate::{Network, SetHandshake, StandaloneTome};
+
+/// Opens the tome that is served, on the given network; with an introduction, if it was created
+/// before or that permits it.
+pub type Opening = Box<
+    dyn Fn(Arc<dyn Network>, Option<&SetHandshake>) -> crate::Result<StandaloneTome> + Send + Sync,
+>;
+
+/// Options of a server.
+pub struct ServerOptions {
+    /// The tome.
+    pub tome: TomeId,
+    /// Socket that it listens on.
+    pub listener: TcpListener,
+    /// Its certificate, and the authority that it trusts.
+    pub tls: Tls,
+    /// Other tomes with processes of their own, and their addresses.
+    pub others: BTreeMap<TomeId, String>,
+    /// Tomes in the process of the set.
+    pub tomes_at_set: BTreeSet<TomeId>,
+    /// Backoff between connections to others.
+    pub backoff_limits: BackoffLimits,
+    /// Opens the tome.
+    pub open: Opening,
+}
+
+impl std::fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOptions").field("tome", &self.tome).finish_non_exhaustive()
+    }
+}
+
+/// A tome that listens at an address.
+#[derive(Debug)]
+pub struct TomeServer {
+    address: SocketAddr,
+    served: Arc<Served>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl TomeServer {
+    /// Starts the server. An existing tome is opened at once, and a new one when its set introduces
+    /// itself.
+    ///
+    /// # Errors
+    /// When the address of its socket is unknown.
+    pub fn start(options: ServerOptions) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let ServerOptions { tome, listener, tls, others, tomes_at_set, backoff_limits, open } =
+                options;
+            let address = listener.local_addr();
+            let address = address.map_err(|source| {
+                let address = format!("the socket of tome {tome}");
+                NetError::Listen { address, source }
+            })?;
+            let route = |(to, at): (TomeId, String)| {
+                let route = Route::new(
+                    PeerName::Tome(to),
+                    at,
+                    tls.clone(),
+                    backoff_limits,
+                    &Handle::current(),
+                );
+                (to, route)
+            };
+            let others = others.into_iter().filter(|(other, _)| *other != tome);
+            let peer_network = Arc::new(PeerNetwork::new(tls.set(), others.map(route).collect()));
+            let network = Arc::clone(&peer_network) as Arc<dyn Network>;
+            let open: Arc<Open> = Arc::new(move |introduction: Option<&SetHandshake>| {
+                open(Arc::clone(&network), introduction)
+            });
+            let (stop, stopping) = watch::channel(false);
+            let served = Arc::new(Served {
+                set: tls.set(),
+                tome,
+                tomes_at_set,
+                peer_network,
+                open,
+                standalone: Mutex::default(),
+                opening: tokio::sync::Mutex::default(),
+                stopping: stopping.clone(),
+            });
+            open_early(&served).await;
+            let (incoming, accept) =
+                admit_peers(listener, HANDSHAKES, handshake(tls), stopping.clone());
+            let answer = tokio::spawn(answer(Calls(Arc::clone(&served)), incoming, stopping));
+            Ok(Self { address, served, stop, tasks: vec![accept, answer] })
+        })
+    }
+
+    /// Returns its address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the tome, once it is open.
+    #[must_use]
+    pub fn tome(&self) -> Option<Arc<StandaloneTome>> {
+        self.served.standalone()
+    }
+
+    /// Number of the tome's messages dropped before they were sent.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.served.peer_network.lost()
+    }
+
+    /// Ends all calls, spins the disk down and closes all connections.
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            // The receivers are tasks of this server.
+            let _ = self.stop.send(true);
+            self.served.peer_network.close();
+            // A concurrent opening now sees that the server is stopping.
+            let _one = self.served.opening.lock().await;
+            if let Some(standalone) = self.served.standalone() {
+                let stopped = tokio::task::spawn_blocking(move || standalone.stop()).await;
+                if let Err(error) = stopped {
+                    tracing::error!("a tome was not stopped: {error}");
+                }
+            }
+            for task in self.tasks {
+                let abort = task.abort_handle();
+                if tokio::time::timeout(CONNECT_TIMEOUT, task).await.is_err() {
+                    abort.abort();
+                }
+            }
+        })
+    }
+}
+
+/// Opens an existing tome that has member slots. It is no error when there is none.
+async fn open_early(served: &Arc<Served>) {
+    match served.opened(None).await {
+        Ok(standalone) => {
+            if !standalone
+                .object_page(None, 0)
+                .await
+                .is_ok_and(|object_page| object_page.regions > 0)
+            {
+                // Its creation by the set was interrupted, and is repeated.
+                *served.standalone.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+                if tokio::task::spawn_blocking(move || drop(standalone)).await.is_err() {
+                    tracing::error!("a tome was not stopped");
+                }
+            }
+        }
+        Err(error) => {
+            tracing::info!(tome = %served.tome, "waits for its set: {}", error_chain(&error));
+        }
+    }
+}
+
+/// Authenticates a peer before anything is read from it.
+fn handshake(tls: Tls) -> Handshake<(TlsStream<TcpStream>, PeerName)> {
+    Arc::new(move |socket| {
+        let tls = tls.clone();
+        Box::pin(async move {
+            // Without this, answers are delayed to be sent together, and a dead peer is noticed
+            // later.
+            let _ = ready(&socket);
+            tls.accept(socket).await.map_err(|error| error.to_string())
+        })
+    })
+}
+
+async fn answer(
+    calls: Calls,
+    incoming: mpsc::Receiver<Peer<(TlsStream<TcpStream>, PeerName)>>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let stopped = async move {
+        // The sender is dropped only on stop.
+        let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+    };
+    let incoming = ReceiverStream::new(incoming).map(|Peer { session: (stream, name), permit }| {
+        Ok::<_, io::Error>(AuthenticatedStream { stream, name, _permit: permit })
+    });
+    let serving = Server::builder()
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES * 4)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(HEARTBEAT_TIMEOUT))
+        .serve_with_incoming_shutdown(calls, incoming, stopped);
+    if let Err(error) = serving.await {
+        tracing::error!("a tome answers no more: {}", error_chain(&error));
+    }
+}
+
+/// An authenticated connection.
+struct AuthenticatedStream {
+    stream: TlsStream<TcpStream>,
+    name: PeerName,
+    _permit: PeerPermit,
+}
+
+impl Connected for AuthenticatedStream {
+    type ConnectInfo = PeerName;
+
+    fn connect_info(&self) -> PeerName {
+        self.name
+    }
+}
+
+impl AsyncRead for AuthenticatedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for AuthenticatedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,227 @@
+//! Sessions between a set and a remote tome: one lasts while the tome answers, and another begins
+//! when it does again.
+//!
+//! ```text
+//! away --> connected --> introduced --> greeted --> listed --> here --> away, and so on
+//! ```
+//!
+//! Before the next session begins, all requests of the previous one have ended: so the listing is
+//! valid. Messages and tokens are carried from the greeting on: a tome whose disk failed needs a
+//! token to probe it, and lists its objects when it works. Not here: the requests.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_tome_core::TomeId;
+use fulgurite_units::{Clock, TomeSetId, UnixTime};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+
+use crate::remote::client::Client;
+use crate::remote::dial::{Backoff, BackoffLimits, dial};
+use crate::remote::encoding::{self, decode, encode};
+use crate::remote::limits::{PAGE_MAX, REQUESTS_MAX, ROUTE_MAX};
+use crate::remote::tls::{PeerName, Tls};
+use crate::remote::wire::{FromSet, ListRequest, Listed as Wire, ToSet};
+use crate::remote::{NetError, Result};
+use crate::{HandshakeReply, Listed, SetLink};
+
+/// A remote tome.
+#[derive(Debug)]
+pub(crate) struct RemotePeer {
+    pub(crate) tome: TomeId,
+    pub(crate) address: String,
+    pub(crate) tls: Tls,
+    pub(crate) backoff_limits: BackoffLimits,
+    pub(crate) clock: Clock,
+    pub(crate) state: Mutex<State>,
+    /// A permit for each request without an answer.
+    pub(crate) request_permits: Arc<Semaphore>,
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+/// Whether it answers.
+#[derive(Debug)]
+pub(crate) enum State {
+    Away { since: UnixTime, why: String },
+    ActiveSession(ActiveSession),
+}
+
+/// A session in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct ActiveSession {
+    pub(crate) client: Client,
+    pub(crate) session: u64,
+    /// Becomes true at its end.
+    pub(crate) over: watch::Receiver<bool>,
+}
+
+impl RemotePeer {
+    pub(crate) fn set(&self) -> TomeSetId {
+        self.tls.set()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that it does not answer, since now or earlier.
+    fn away(&self, why: String) {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let since = match &*state {
+            State::Away { since, .. } => *since,
+            State::ActiveSession(_) => {
+                tracing::warn!(tome = %self.tome, "no answer of {}: {why}", self.address);
+                now
+            }
+        };
+        *state = State::Away { since, why };
+    }
+
+    async fn stopped(&self) {
+        // The sender is held here, so the channel is open.
+        let _ = self.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+}
+
+/// Runs one session after the other, until it is stopped.
+pub(crate) async fn run(
+    peer: Arc<RemotePeer>,
+    set_link: Arc<SetLink>,
+    mut said: mpsc::Receiver<FromSet>,
+) {
+    let mut backoff = Backoff::new(peer.backoff_limits);
+    loop {
+        backoff.begin();
+        let mut was_there = false;
+        let ended = tokio::select! {
+            ended = session(&peer, &set_link, &mut said, &mut was_there) => ended,
+            () = peer.stopped() => Err(NetError::Ended { what: "its set is stopped".to_owned() }),
+        };
+        let why = match ended {
+            Ok(()) => "the connection ended".to_owned(),
+            Err(error) => fulgurite_units::error_chain(&error),
+        };
+        tracing::debug!(tome = %peer.tome, "a session ended: {why}");
+        peer.away(why);
+        // Requests without an answer fail now or soon: the session is over.
+        let all = u32::try_from(REQUESTS_MAX).unwrap_or(u32::MAX);
+        drop(peer.request_permits.acquire_many(all).await);
+        if *peer.stopping.borrow() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(backoff.ended(was_there)) => {}
+            () = peer.stopped() => return,
+        }
+    }
+}
+
+async fn session(
+    peer: &RemotePeer,
+    set_link: &Arc<SetLink>,
+    said: &mut mpsc::Receiver<FromSet>,
+    was_there: &mut bool,
+) -> Result<()> {
+    let mut client = Client::new(dial(&peer.address, PeerName::Tome(peer.tome), &peer.tls).await?);
+    let introduction = encode("an introduction", &set_link.introduction()?)?;
+    let (outgoing, stream) = mpsc::channel(ROUTE_MAX);
+    // The first message always fits.
+    let _ = outgoing.try_send(FromSet { introduction, ..FromSet::default() });
+    let mut incoming =
+        client.session(ReceiverStream::new(stream)).await.map_err(|e| why(peer, &e))?;
+    let first = incoming.message().await.map_err(|e| why(peer, &e))?;
+    let first = first.ok_or(NetError::Ended { what: "no greeting".to_owned() })?;
+    let greeting: HandshakeReply = decode("a greeting", &first.greeting)?;
+    // Messages from before the session are dropped: they were for the previous one.
+    while said.try_recv().is_ok() {}
+    let objects = tokio::select! {
+        objects = list(peer, &mut client) => objects?,
+        ended = exchange(peer, set_link, said, &outgoing, &mut incoming) => return ended,
+    };
+    let (count, of) = (objects.len(), Arc::clone(set_link));
+    // New objects are persisted, which takes disk time.
+    let listed = tokio::task::spawn_blocking(move || of.listed(&greeting, &objects));
+    listed.await.map_err(|error| NetError::Ended { what: format!("its objects: {error}") })??;
+    *was_there = true;
+    let (over, is_over) = watch::channel(false);
+    tracing::info!(tome = %peer.tome, objects = count, "answers at {}", peer.address);
+    *peer.state() =
+        State::ActiveSession(ActiveSession { client, session: first.session, over: is_over });
+    let ended = exchange(peer, set_link, said, &outgoing, &mut incoming).await;
+    // There may be no receiver.
+    let _ = over.send(true);
+    ended
+}
+
+/// Lists all its objects.
+async fn list(peer: &RemotePeer, client: &mut Client) -> Result<Vec<Listed>> {
+    let mut objects: Vec<Listed> = Vec::new();
+    loop {
+        let after = objects.last().map(|object| object.name.clone());
+        let max = u32::try_from(PAGE_MAX).unwrap_or(u32::MAX);
+        let page = client.list(ListRequest { after: after.clone(), max }).await;
+        let page = page.map_err(|e| why(peer, &e))?.objects;
+        let (is_last, first) = (page.len() < PAGE_MAX, page.first().map(|o| o.name.clone()));
+        if first.is_some_and(|first| after.is_some_and(|after| first <= after)) {
+            return Err(NetError::Undecoded { what: "a page of names" });
+        }
+        for Wire { name, blocks, placed } in page {
+            let placed = match &placed[..] {
+                [] => None,
+                placed => Some(decode("where an object lies", placed)?),
+            };
+            objects.push(Listed { name, blocks, placed });
+        }
+        if is_last {
+            return Ok(objects);
+        }
+    }
+}
+
+/// Carries messages both ways until one side ends.
+async fn exchange(
+    peer: &RemotePeer,
+    set_link: &SetLink,
+    said: &mut mpsc::Receiver<FromSet>,
+    outgoing: &mpsc::Sender<FromSet>,
+    incoming: &mut Streaming<ToSet>,
+) -> Result<()> {
+    loop {
+        // Reserve first: messages for a stalled connection stay in the queue that counts drops.
+        let next = async {
+            let room = outgoing.reserve().await.ok()?;
+            Some((room, said.recv().await?))
+        };
+        tokio::select! {
+            next = next => match next {
+                Some((room, next)) => room.send(next),
+                None => return Ok(()),
+            },
+            next = incoming.message() => match next.map_err(|e| why(peer, &e))? {
+                Some(next) => receive(peer, set_link, next)?,
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+/// Delivers a message or token of the tome, which may speak only for itself.
+fn receive(peer: &RemotePeer, set_link: &SetLink, said: ToSet) -> Result<()> {
+    if !said.token.is_empty() {
+        set_link.deliver_to_token_manager(decode("a token", &said.token)?);
+    }
+    if let Some(letter) = said.letter {
+        if letter.set != peer.set().to_bytes() || letter.from != peer.tome.get() {
+            let what = "a letter is from another than its sender".to_owned();
+            return Err(NetError::Refused { what });
+        }
+        set_link.deliver(TomeId::new(letter.to), encoding::message(&letter.body)?);
+    }
+    Ok(())
+}
+
+fn why(peer: &RemotePeer, status: &Status) -> NetError {
+    NetError::Tomes(crate::remote::failure::error(peer.tome, status))
+}

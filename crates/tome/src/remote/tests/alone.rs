@@ -1,0 +1,170 @@
+//! Tests without sockets: the file, the messages, errors and names.
+
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use fulgurite_tome_core::{TomeError, TomeId};
+use fulgurite_units::ErrorKind;
+use prost::Message as _;
+
+use crate::TomesError;
+use crate::remote::client::CALLS;
+use crate::remote::failure::{error, status};
+use crate::remote::{TomeAddress, TomesFile};
+
+const HEAD: &str = r#"set = "07070707-0707-4707-8707-070707070707"
+[tls]
+ca = "ca.pem"
+certificate = "/etc/own.pem"
+key = "own.key"
+[tomes]
+"#;
+
+#[test]
+fn the_file_says_where_each_tome_is() {
+    let text = format!(
+        "{HEAD}0 = {{ root = \"disk-0\" }}\n1 = {{ address = \"10.0.0.1:7443\" }}\n\
+         10 = {{ address = \"tome.example:7443\" }}\n"
+    );
+    let all = (2..10).map(|tome| format!("{tome} = {{ root = \"/srv/{tome}\" }}\n"));
+    let file = TomesFile::parse(&(text + &all.collect::<String>()), Path::new("/etc/f")).unwrap();
+    assert_eq!(file.set.to_string(), "07070707-0707-4707-8707-070707070707");
+    assert_eq!(file.tls.ca, Path::new("/etc/f/ca.pem"));
+    assert_eq!(file.tls.certificate, Path::new("/etc/own.pem"));
+    assert_eq!(file.tomes.len(), 11);
+    assert_eq!(file.tomes[&TomeId::new(0)], TomeAddress::Here("/etc/f/disk-0".into()));
+    assert_eq!(file.roots().len(), 9);
+    let addresses: Vec<_> = file.addresses().into_values().collect();
+    assert_eq!(addresses, ["10.0.0.1:7443", "tome.example:7443"]);
+}
+
+#[test]
+fn a_file_that_is_wrong_is_told_why() {
+    let check = |tomes: &str, expected: Expect| {
+        let text = format!("{HEAD}{tomes}");
+        expected.assert_eq(&TomesFile::parse(&text, Path::new("")).unwrap_err());
+    };
+    check("", expect!["0 tomes are not from 1 to 1024"]);
+    check(
+        "0 = { address = \"a:1\" }\n2 = { address = \"a:2\" }",
+        expect!["tome 1 is missing: they are numbered from zero"],
+    );
+    check(
+        "0 = { address = \"a:1\" }\n1 = { address = \"a:1\" }",
+        expect![[r#"tome 1: another tome is at "a:1" as well"#]],
+    );
+    check("00 = { address = \"a:1\" }", expect![[r#""00" is no number of a tome"#]]);
+    check("0 = { address = \"a\" }", expect![[r#"tome 0: "a" is no host with a port"#]]);
+    check("0 = {}", expect!["tome 0 has neither an address nor a root"]);
+    check(
+        "0 = { address = \"a:1\", root = \"b\" }",
+        expect!["tome 0 has an address and a root: one is right"],
+    );
+    check(
+        "0 = { address = \"a:1\" }\n0 = { address = \"a:2\" }",
+        expect![[r#"
+            TOML parse error at line 8, column 1
+              |
+            8 | 0 = { address = "a:2" }
+              | ^
+            duplicate key
+        "#]],
+    );
+    check(
+        "0 = { adress = \"a:1\" }",
+        expect![[r#"
+            TOML parse error at line 7, column 7
+              |
+            7 | 0 = { adress = "a:1" }
+              |       ^^^^^^
+            unknown field `adress`, expected `address` or `root`
+        "#]],
+    );
+    let no_set = TomesFile::parse(&HEAD.replace("0707", "x"), Path::new("")).unwrap_err();
+    expect![[r#"set = "xx-x-4707-8707-xxx" is no id"#]].assert_eq(&no_set);
+    let none = TomesFile::read(Path::new("/nowhere/tomes.toml")).unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn errors_come_back_as_they_were() {
+    let tome = TomeId::new(4);
+    let same = [
+        TomesError::from(TomeError::NoObject { name: "a".to_owned() }),
+        TomeError::ObjectExists { name: "b".to_owned() }.into(),
+        TomesError::GivenUp { tome, why: "it burns".to_owned() },
+        TomesError::Away { tome, why: "nobody knows".to_owned() },
+        TomesError::Unanswered { tome, why: "it is late".to_owned() },
+    ];
+    for given in same {
+        let found = error(tome, &status(&given));
+        assert_eq!(format!("{found:?}"), format!("{given:?}"));
+    }
+    let others = [
+        TomeError::SegmentLost { bad: 3, parity: 2 }.into(),
+        TomesError::Invalid { what: "no".to_owned() },
+        TomeError::Full { what: "objects" }.into(),
+    ];
+    for given in others {
+        let found = error(tome, &status(&given));
+        assert_eq!(found.kind(), given.kind());
+        assert!(found.to_string().ends_with(&given.to_string()), "{found}");
+    }
+    // Without an answer of a tome the outcome is unknown; a busy tome did nothing.
+    let unknown = error(tome, &tonic::Status::unavailable("the connection broke"));
+    assert!(matches!(unknown, TomesError::Unanswered { .. }));
+    assert!(matches!(error(tome, &status(&TomesError::Busy { tome })), TomesError::Away { .. }));
+    assert!(matches!(error(tome, &status(&TomesError::Stopped)), TomesError::Unanswered { .. }));
+}
+
+/// Compares the published proto file with the messages defined here.
+#[test]
+fn the_proto_file_is_what_is_spoken() {
+    let text = include_str!("../../../proto/tome.proto");
+    for call in CALLS {
+        let name = call.strip_prefix("/fulgurite.tome.v1.Tome/").unwrap();
+        assert!(text.contains(&format!("  rpc {name}(")), "{name}");
+    }
+    assert_eq!(text.matches("  rpc ").count(), CALLS.len());
+    let rust = include_str!("../wire.rs");
+    let mut fields = Vec::new();
+    let mut message = String::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("message ") {
+            message = rest.split(' ').next().unwrap().to_owned();
+        }
+        let field = line.strip_prefix("  ").and_then(|line| line.strip_suffix(';'));
+        if let Some((left, tag)) = field.and_then(|field| field.split_once(" = ")) {
+            let name = left.split(' ').next_back().unwrap();
+            fields.push((message.clone(), name.to_owned(), tag.to_owned()));
+        }
+    }
+    let mut found = Vec::new();
+    let mut tag = String::new();
+    for line in rust.lines() {
+        if let Some(rest) = line.strip_prefix("pub(crate) struct ") {
+            message = rest.split(' ').next().unwrap().to_owned();
+        } else if let Some((_, rest)) = line.split_once("tag = \"") {
+            tag = rest.split('"').next().unwrap().to_owned();
+        } else if let Some(rest) = line.strip_prefix("    pub(crate) ") {
+            let name = rest.split(':').next().unwrap().to_owned();
+            found.push((message.clone(), name, tag.clone()));
+        }
+    }
+    assert_eq!(found, fields);
+}
+
+#[test]
+fn messages_of_version_1_stay_as_they_are() {
+    use fulgurite_tome_core::message::Message;
+    use fulgurite_tome_core::{GroupId, Member, Version};
+    let (set, from, to) =
+        (fulgurite_units::TomeSetId::from_bytes([7; 16]), TomeId::new(3), TomeId::new(4));
+    let (group, member) = (GroupId::new(5), Member::new(1));
+    let query =
+        Message::Query { group, member, version: Version::new(300), floor: Version::new(9) };
+    let letter = crate::remote::peer_network::letter(set, from, to, &query).unwrap();
+    let text: String = letter.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    expect!["0a100707070707070707070707070707070710031804220701010501ac0209"].assert_eq(&text);
+    assert_eq!(crate::remote::encoding::message(&letter.body).unwrap(), query);
+}

@@ -1,0 +1,244 @@
+//! Peers that get no answer, and messages that are rejected.
+
+use std::collections::BTreeMap;
+
+use fulgurite_tome_core::message::Message;
+use fulgurite_tome_core::{Epoch, GroupId, TomeId};
+use fulgurite_units::TomeSetId;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tonic::{Code, Request};
+
+use super::world::{Authority, BACKOFF_LIMITS, BLOCK, World, draw, noise};
+use crate::remote::client::Client;
+use crate::remote::dial::dial;
+use crate::remote::limits::ROUTE_MAX;
+use crate::remote::peer_network::{PeerNetwork, letter};
+use crate::remote::route::Route;
+use crate::remote::wire::{FromSet, Letter, PutPart};
+use crate::remote::{PeerName, Tls};
+use crate::{Network, TomeSet};
+
+const FIRST: TomeId = TomeId::new(0);
+
+/// Returns a world with one tome served, and its address.
+pub(super) async fn one() -> (World, String) {
+    let mut world = World::new(6, 2).await;
+    let tome = TomeId::new(2);
+    world.serve(tome).await;
+    let address = world.servers[&tome].address().to_string();
+    (world, address)
+}
+
+fn learned(group: u32) -> Message {
+    Message::Learned { group: GroupId::new(group), epoch: Epoch::new(0) }
+}
+
+/// Returns the answer of a tome to this identity, or the error if it does not answer.
+pub(super) async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
+    let name = PeerName::Tome(TomeId::new(2));
+    let channel = dial(address, name, tls).await.map_err(|error| error.to_string())?;
+    match Client::new(channel).status().await {
+        Ok(_) => Ok(Code::Ok),
+        // A tome that answers sends a code of its own.
+        Err(status) if status.code() == Code::Unknown => Err(status.message().to_owned()),
+        Err(status) => Ok(status.code()),
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_of_another_authority_or_set_is_not_answered() {
+    let (world, address) = one().await;
+    // No set began a session: that is an answer, for permitted peers.
+    assert_eq!(answers(&address, &world.tls(PeerName::TokenManager)).await, Ok(Code::Unavailable));
+    let of_tome = world.tls(PeerName::Tome(TomeId::new(3)));
+    assert_eq!(answers(&address, &of_tome).await, Ok(Code::PermissionDenied));
+
+    let name = PeerName::TokenManager.in_set(world.set);
+    let other = Authority::new(&world.folder.path().join("other"));
+    let mut files = other.issue(vec![name.clone()]);
+    let theirs = Tls::read(&files, world.set, PeerName::TokenManager).unwrap();
+    assert!(answers(&address, &theirs).await.is_err(), "it does not believe the tome");
+    files.ca = world.authority.issue(vec![name.clone()]).ca;
+    let theirs = Tls::read(&files, world.set, PeerName::TokenManager).unwrap();
+    let refused = answers(&address, &theirs).await;
+    assert!(refused.is_err(), "the tome does not believe it: {refused:?}");
+
+    // From the same authority, with the name of another set.
+    let set = TomeSetId::from_random(draw());
+    let files = world.authority.issue(vec![PeerName::TokenManager.in_set(set)]);
+    let wrong = Tls::read(&files, world.set, PeerName::TokenManager).unwrap_err();
+    assert!(wrong.to_string().contains("nobody of set"), "{wrong}");
+    let forced = Tls::unchecked(&files, world.set).unwrap();
+    let refused = answers(&address, &forced).await;
+    assert!(refused.is_err(), "{refused:?}");
+    // With two names of the set, to act as both.
+    let files = world.authority.issue(vec![name, PeerName::Tome(FIRST).in_set(world.set)]);
+    let forced = Tls::unchecked(&files, world.set).unwrap();
+    let refused = answers(&address, &forced).await;
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn whoever_shows_no_certificate_is_not_answered() {
+    let (world, address) = one().await;
+    let ca = world.authority.issue(vec!["any".to_owned()]).ca;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let name = PeerName::Tome(TomeId::new(2)).in_set(world.set);
+    let socket = TcpStream::connect(&address).await.unwrap();
+    let connected = connector.connect(ServerName::try_from(name).unwrap(), socket).await;
+    // In TLS 1.3 the client finishes its handshake before it learns that it was rejected.
+    let mut answer = Vec::new();
+    if let Ok(mut stream) = connected {
+        let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+        let read = stream.read_to_end(&mut answer).await;
+        assert!(read.is_err(), "told by an alert");
+    }
+    assert_eq!(answer, b"");
+    // Nor is a client without TLS answered.
+    let mut plain = TcpStream::connect(&address).await.unwrap();
+    plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    let _ = plain.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(&[0, 0]), "no frame of HTTP/2 comes: {answer:?}");
+}
+
+#[tokio::test]
+async fn another_tome_at_an_address_is_not_believed() {
+    let (world, address) = one().await;
+    let tls = world.tls(PeerName::TokenManager);
+    dial(&address, PeerName::Tome(TomeId::new(2)), &tls).await.unwrap();
+    let other = dial(&address, PeerName::Tome(TomeId::new(1)), &tls).await.unwrap_err();
+    assert!(other.to_string().contains("there is no connection"), "{other}");
+}
+
+#[tokio::test]
+async fn a_letter_is_from_its_sender_or_refused() {
+    let (world, address) = one().await;
+    let (own, tome) = (TomeId::new(3), TomeId::new(2));
+    let send = async |letters: Vec<Letter>| {
+        let tls = world.tls(PeerName::Tome(own));
+        let channel = dial(&address, PeerName::Tome(tome), &tls).await.unwrap();
+        let letters = Request::new(tokio_stream::iter(letters));
+        Client::new(channel).letters(letters).await.map_err(|status| status.code())
+    };
+    let from = |from: TomeId| letter(world.set, from, tome, &learned(0)).unwrap();
+    assert!(send(vec![from(own), from(own)]).await.is_ok());
+    assert_eq!(send(vec![from(own), from(FIRST)]).await, Err(Code::PermissionDenied));
+    assert_eq!(send(vec![from(tome)]).await, Err(Code::PermissionDenied));
+    let mut other = from(own);
+    other.set = draw().to_vec();
+    assert_eq!(send(vec![other]).await, Err(Code::PermissionDenied), "of another set");
+    let mut other = from(own);
+    other.to = 5;
+    assert_eq!(send(vec![other]).await, Err(Code::PermissionDenied), "for another tome");
+    let mut other = from(own);
+    other.body = vec![1, 200, 1, 2];
+    assert_eq!(send(vec![other]).await, Err(Code::InvalidArgument), "nobody can read it");
+    let mut newer = from(own);
+    newer.body[0] = 9;
+    assert_eq!(send(vec![newer]).await, Err(Code::InvalidArgument), "of a later version");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_one_before() {
+    let mut world = World::new(6, 2).await;
+    world.serve_all().await;
+    let set = world.init().await;
+    world.keep(&set, "first", noise("first", BLOCK)).await;
+    drop(set);
+    let tome = TomeId::new(2);
+    let address = world.servers[&tome].address().to_string();
+    let tls = world.tls(PeerName::TokenManager);
+    let introduction = crate::SetHandshake {
+        set: world.set,
+        tome,
+        layout: super::world::layout(),
+        groups: Vec::new(),
+        may_make: false,
+    };
+    let introduction = crate::remote::encoding::encode("an introduction", &introduction).unwrap();
+    let first = FromSet { introduction, ..FromSet::default() };
+    let says = |from: u32| {
+        let letter = letter(world.set, TomeId::new(from), tome, &learned(0));
+        vec![first.clone(), FromSet { letter, ..FromSet::default() }]
+    };
+    let mut client = Client::new(dial(&address, PeerName::Tome(tome), &tls).await.unwrap());
+    // A message that claims to be from a remote tome ends the session; one from a local tome does
+    // not.
+    let session = tokio_stream::iter(says(4));
+    let mut heard = client.session(session).await.unwrap();
+    let greeting = heard.message().await.unwrap().unwrap();
+    assert!(greeting.session > 0);
+    while let Ok(Some(_)) = heard.message().await {}
+    let (said, stream) = tokio::sync::mpsc::channel(4);
+    for message in says(1) {
+        said.send(message).await.unwrap();
+    }
+    let session = tokio_stream::wrappers::ReceiverStream::new(stream);
+    let mut heard = client.session(session).await.unwrap();
+    let later = heard.message().await.unwrap().unwrap();
+    assert!(later.session > greeting.session);
+    // A put of the previous session is refused, and nothing is put.
+    let part = |session| {
+        let name = "late".to_owned();
+        PutPart { session, name, length: 1, ..PutPart::default() }
+    };
+    let parts = vec![part(greeting.session), PutPart { bytes: vec![1], ..PutPart::default() }];
+    let late = client.put(tokio_stream::iter(parts)).await.unwrap_err();
+    let late = crate::remote::failure::error(tome, &late);
+    assert!(late.to_string().contains("its set came again"), "{late}");
+    // Only the set may put.
+    let tls = world.tls(PeerName::Tome(TomeId::new(3)));
+    let mut other = Client::new(dial(&address, PeerName::Tome(tome), &tls).await.unwrap());
+    let put = other.put(tokio_stream::iter(vec![part(later.session)])).await.unwrap_err();
+    assert_eq!(put.code(), Code::PermissionDenied);
+    let session = other.session(tokio_stream::iter(vec![first.clone()])).await.unwrap_err();
+    assert_eq!(session.code(), Code::PermissionDenied);
+    let read = other.get("first".to_owned(), false).await.unwrap_err();
+    assert_eq!(read.code(), Code::PermissionDenied);
+    drop((said, heard));
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_lost_and_counted_and_nobody_waits() {
+    let world = World::new(6, 0).await;
+    let (own, to) = (TomeId::new(3), TomeId::new(2));
+    world.proxies[&to].cut();
+    let at = world.proxies[&to].address.to_string();
+    let tls = world.tls(PeerName::Tome(own));
+    let route = Route::new(PeerName::Tome(to), at, tls, BACKOFF_LIMITS, &Handle::current());
+    let peer_network = PeerNetwork::new(world.set, BTreeMap::from([(to, route)]));
+    let all = ROUTE_MAX as u64 * 3;
+    for number in 0..all {
+        peer_network.send(own, to, learned(u32::try_from(number).unwrap()));
+    }
+    // One may be in flight already.
+    let kept = all - peer_network.lost();
+    assert!((ROUTE_MAX as u64..=ROUTE_MAX as u64 + 1).contains(&kept), "{kept}");
+    // To a set that is not connected.
+    peer_network.send(own, TomeId::new(0), learned(0));
+    assert_eq!(peer_network.lost(), all - kept + 1);
+}
+
+#[tokio::test]
+async fn the_tomes_of_another_set_are_not_opened() {
+    let world = World::new(6, 6).await;
+    drop(TomeSet::init(world.options()).unwrap());
+    let mut options = world.options();
+    options.set = Some(TomeSetId::from_random(draw()));
+    let wrong = TomeSet::open(options).unwrap_err();
+    assert!(wrong.to_string().contains("is asked for"), "{wrong}");
+}

@@ -1,0 +1,198 @@
+//! Tomes of a set in other processes: what is sent to them, and what is accepted from them.
+//!
+//! ```text
+//! set --> Remotes --> RemoteHandle ~~~~~~~> a tome elsewhere
+//!  ^                       |
+//!  '------ Charge <--------'   what it has, its messages to tomes here and the token manager
+//! ```
+//!
+//! The transport between processes implements [`RemoteHandle`]; nothing here depends on it. Not
+//! here: a standalone tome ([`crate::StandaloneTome`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use fulgurite_tome_core::group::Group;
+use fulgurite_tome_core::message::Message;
+use fulgurite_tome_core::token::{FromTokenManager, ToTokenManager};
+use fulgurite_tome_core::{RegionId, TomeId};
+
+use super::local::Local;
+use super::names::Names;
+use crate::driver::{DriverMessage, Listed, TomeRequest};
+use crate::handshake::{HandshakeReply, SetHandshake};
+use crate::network::Network;
+use crate::piece_store::{ObjectLocation, PieceStore};
+use crate::set_store::SetStore;
+use crate::token_manager::TokenManagerMessage;
+use crate::{Result, TomesError};
+
+/// A tome in another process.
+pub trait RemoteHandle: Send + Sync + fmt::Debug {
+    /// Starts to connect, and keeps trying until stopped. Each time that the tome answers,
+    /// [`SetLink::listed`] must get its objects before any request is sent to it.
+    fn begin(&self, set_link: SetLink);
+
+    /// Sends a request, without blocking. One that cannot be sent now fails with
+    /// [`crate::TomesError::Away`], and one that ends without an answer with
+    /// [`crate::TomesError::Unanswered`].
+    fn ask(&self, ask: TomeRequest);
+
+    /// Sends a message of a tome in this process; never blocks, and may drop it.
+    fn send(&self, from: TomeId, message: Message);
+
+    /// Sends a message of the token manager; never blocks, and may drop it.
+    fn send_to_holder(&self, message: FromTokenManager);
+
+    /// Returns why it does not answer; `None` while it does.
+    fn away(&self) -> Option<String>;
+
+    /// Stops, and releases its charge.
+    fn stop(&self);
+}
+
+/// The network beyond the process of a set: a route to each tome.
+#[derive(Debug, Default)]
+pub(super) struct Remotes {
+    seats: BTreeMap<TomeId, Arc<dyn RemoteHandle>>,
+    /// Tomes known to hold a token: their disks spin, or will.
+    holding: Mutex<BTreeSet<TomeId>>,
+}
+
+impl Remotes {
+    pub(super) fn new(seats: BTreeMap<TomeId, Arc<dyn RemoteHandle>>) -> Self {
+        Self { seats, holding: Mutex::default() }
+    }
+
+    pub(super) fn seats(&self) -> impl Iterator<Item = (TomeId, &Arc<dyn RemoteHandle>)> {
+        self.seats.iter().map(|(tome, seat)| (*tome, seat))
+    }
+
+    /// Whether its disk probably spins.
+    pub(super) fn holds(&self, tome: TomeId) -> bool {
+        self.holding().contains(&tome)
+    }
+
+    fn holding(&self) -> MutexGuard<'_, BTreeSet<TomeId>> {
+        self.holding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Network for Remotes {
+    fn send(&self, from: TomeId, to: TomeId, message: Message) {
+        if let Some(seat) = self.seats.get(&to) {
+            seat.send(from, message);
+        }
+    }
+
+    /// The token manager is in the process of the set, so its messages never leave that.
+    fn send_to_token_manager(&self, _: TomeId, _: ToTokenManager) {}
+
+    fn send_to_holder(&self, to: TomeId, message: FromTokenManager) {
+        match message {
+            FromTokenManager::Held { .. } => self.holding().insert(to),
+            FromTokenManager::Stale { .. } => self.holding().remove(&to),
+            FromTokenManager::Offer { .. }
+            | FromTokenManager::Wanted { .. }
+            | FromTokenManager::WantedToRead { .. } => false,
+        };
+        // A tome of an earlier version would end its session.
+        let message = match message {
+            FromTokenManager::WantedToRead { token, epoch } => {
+                FromTokenManager::Wanted { token, epoch }
+            }
+            message @ (FromTokenManager::Offer { .. }
+            | FromTokenManager::Held { .. }
+            | FromTokenManager::Stale { .. }
+            | FromTokenManager::Wanted { .. }) => message,
+        };
+        if let Some(seat) = self.seats.get(&to) {
+            seat.send_to_holder(message);
+        }
+    }
+}
+
+/// The set's side of a remote tome. It does not keep the set open.
+#[derive(Debug)]
+pub struct SetLink {
+    pub(super) introduction: SetHandshake,
+    pub(super) store: Weak<SetStore>,
+    pub(super) names: Weak<Mutex<Names>>,
+    pub(super) pieces: Weak<PieceStore>,
+    pub(super) local: Weak<Local>,
+    pub(super) remotes: Weak<Remotes>,
+}
+
+impl SetLink {
+    /// Returns the introduction, which its tome must get first in each session.
+    ///
+    /// # Errors
+    /// [`TomesError::Stopped`] when the set is gone, and when its stored state cannot be read.
+    pub fn introduction(&self) -> Result<SetHandshake> {
+        let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
+        let tome = self.introduction.tome;
+        let may_make = self.introduction.may_make && !store.is_made(tome)?;
+        // Member slots may have moved since the set was opened.
+        let mut groups = store.groups()?;
+        groups.retain(|group| group.seats().iter().any(|seat| seat.tome == tome));
+        Ok(SetHandshake { may_make, groups, ..self.introduction.clone() })
+    }
+
+    /// Records that the tome answered, and all its objects. Blocks while it persists what is new.
+    ///
+    /// # Errors
+    /// [`TomesError::Stopped`] when the set is gone, and when it cannot be recorded that the tome
+    /// was created.
+    pub fn listed(&self, greeting: &HandshakeReply, objects: &[Listed]) -> Result<()> {
+        let tome = self.introduction.tome;
+        let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
+        if !store.is_made(tome)? {
+            store.note_made(tome)?;
+        }
+        let names = self.names.upgrade().ok_or(TomesError::Stopped)?;
+        let twice = super::lock(&names).set_listing(
+            tome,
+            greeting.data_blocks,
+            &greeting.under_way,
+            objects,
+        );
+        for name in twice {
+            tracing::error!(%tome, name, "another tome has an object of this name as well");
+        }
+        // A tome of a version without locations can be read, but its objects cannot be recovered.
+        let placed = |object: &Listed| Some((object.name.clone(), object.placed.clone()?));
+        let groups = store.groups()?;
+        let seats: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
+        let has_tombstone = |name: &str| super::lock(&names).has_tombstone(tome, name);
+        let is_here = |(name, placed): &(String, ObjectLocation)| {
+            let mut blocks = placed.object.blocks.iter();
+            // Objects in a region that lost its member slot are with the tome that took it over.
+            blocks.all(|(index, _)| seats.contains(&RegionId { tome, index: *index }))
+                && !has_tombstone(name)
+        };
+        let reported = objects.iter().filter_map(placed).filter(is_here).collect();
+        let pieces = self.pieces.upgrade().ok_or(TomesError::Stopped)?;
+        pieces.reconcile(tome, reported, &greeting.under_way)
+    }
+
+    /// Delivers a message of the tome to one in the process of the set.
+    pub fn deliver(&self, to: TomeId, message: Message) {
+        let from = self.introduction.tome;
+        if let Some(local) = self.local.upgrade() {
+            local.deliver(to, DriverMessage::Received { from, message });
+        }
+    }
+
+    /// Delivers a message of the tome to the token manager.
+    pub fn deliver_to_token_manager(&self, message: ToTokenManager) {
+        let tome = self.introduction.tome;
+        if let (ToTokenManager::Release { .. }, Some(remotes)) = (&message, self.remotes.upgrade())
+        {
+            remotes.holding().remove(&tome);
+        }
+        if let Some(local) = self.local.upgrade() {
+            local.deliver_to_manager(TokenManagerMessage::Received { tome, message });
+        }
+    }
+}

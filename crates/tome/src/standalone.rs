@@ -1,0 +1,307 @@
+//! A standalone tome: its metadata store, its disk and its driver, on any network.
+//!
+//! Its set is in another process, and forwards all client requests. When a set reconnects (after a
+//! restart, or a lost connection), a new session begins: requests of the previous one that are
+//! still in the network are refused from then on, and its puts in progress are reported by name. So
+//! a list of names in a session misses none that is added later. Not here: the transport, and
+//! access control.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_tome_core::TomeId;
+use fulgurite_tome_core::message::Message;
+use fulgurite_tome_core::token::FromTokenManager;
+use fulgurite_units::TomeSetId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::driver::{Done, Driver, DriverMessage, ObjectPage, Reply, TomeRequest, TomeStatus};
+use crate::handshake::{HandshakeReply, SetHandshake};
+use crate::identity::TomeIdentity;
+use crate::limits::{PUT_BYTES_MAX, PUT_GRAIN_BYTES, PUTS_MAX};
+use crate::piece_store::ObjectLocation;
+use crate::query::{TomeQuery, TomeReply};
+use crate::set::{Local, StandaloneOptions, put_room, start_standalone};
+use crate::{Result, TomesError};
+
+/// A standalone tome.
+#[derive(Debug)]
+pub struct StandaloneTome {
+    identity: TomeIdentity,
+    driver: Driver,
+    local: Arc<Local>,
+    room: Arc<Semaphore>,
+    puts: Arc<Mutex<Puts>>,
+}
+
+/// The number of a set's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Session(pub u64);
+
+#[derive(Debug, Default)]
+struct Puts {
+    session: u64,
+    under_way: BTreeSet<String>,
+}
+
+impl StandaloneTome {
+    /// Opens an existing tome with its member slots. With an introduction, adds member slots that
+    /// it does not know yet, and creates what is missing if permitted.
+    ///
+    /// # Errors
+    /// When there is none, it belongs to another tome or has another layout, or another process has
+    /// it.
+    pub fn open(options: StandaloneOptions, introduction: Option<&SetHandshake>) -> Result<Self> {
+        if let Some(introduction) = introduction {
+            check_addressee(options.set, options.tome, introduction)?;
+        }
+        let (identity, driver, local) = start_standalone(options, introduction)?;
+        let puts = Arc::default();
+        Ok(Self { identity, driver, local, room: put_room(), puts })
+    }
+
+    /// Returns its set and number.
+    #[must_use]
+    pub const fn identity(&self) -> &TomeIdentity {
+        &self.identity
+    }
+
+    /// Starts a session: requests of the previous one that have not begun yet are refused from now
+    /// on.
+    ///
+    /// # Errors
+    /// Kind `Conflict` for another set, tome or layout.
+    pub async fn begin_session(
+        &self,
+        introduction: &SetHandshake,
+    ) -> Result<(Session, HandshakeReply)> {
+        check_addressee(self.identity.set, self.identity.tome, introduction)?;
+        let (own, told) = (self.identity.layout.parts(), introduction.layout.parts());
+        if own != told {
+            let what = format!("divided as {own:?}, and {told:?} is what its set has");
+            return Err(TomesError::WrongDisk { tome: self.identity.tome, what });
+        }
+        // Puts in progress first: one that ends meanwhile is found by a later listing.
+        let (session, under_way) = {
+            let mut puts = lock(&self.puts);
+            puts.session += 1;
+            (Session(puts.session), puts.under_way.iter().cloned().collect())
+        };
+        let object_page = self.object_page(None, 0).await?;
+        Ok((session, HandshakeReply { data_blocks: object_page.data_blocks, under_way }))
+    }
+
+    /// Returns when the tome is given up. When it works again, a set must start another session, to
+    /// learn what it has.
+    pub async fn given_up(&self) {
+        self.driver.given_up().await;
+    }
+
+    /// Returns once its disk is not being probed.
+    pub async fn probed(&self) {
+        self.driver.probed().await;
+    }
+
+    /// Reserves memory for this many bytes, before they are received.
+    ///
+    /// # Errors
+    /// Kind `Invalid` when it is more than the limit, and [`TomesError::Stopped`].
+    pub async fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
+        if bytes > PUT_BYTES_MAX.get() {
+            let what = format!("{bytes} bytes are more than are put at once");
+            return Err(TomesError::Invalid { what });
+        }
+        let grains = u32::try_from(bytes.div_ceil(PUT_GRAIN_BYTES.get())).unwrap_or(u32::MAX);
+        let held = Arc::clone(&self.room).acquire_many_owned(grains).await;
+        held.map_err(|_| TomesError::Stopped)
+    }
+
+    /// Puts an object of a session, to no group that has an avoided tome; it is `local` when this
+    /// returns. Returns its location.
+    ///
+    /// # Errors
+    /// As those of [`crate::TomeSet::put`], and [`TomesError::Away`] when the session is over.
+    pub async fn put(
+        &self,
+        session: Session,
+        name: String,
+        (bytes, avoided): (Vec<u8>, BTreeSet<TomeId>),
+        held: OwnedSemaphorePermit,
+    ) -> Result<Option<ObjectLocation>> {
+        self.begin_put(session, &name)?;
+        let (puts, named) = (Arc::clone(&self.puts), name.clone());
+        let put = |reply: Reply<Option<ObjectLocation>>| {
+            let done = Done::new(move |done| {
+                lock(&puts).under_way.remove(&named);
+                // The requester may be gone.
+                let _ = reply.send(done);
+            });
+            TomeRequest::Put { name: name.clone(), bytes, avoided, held, done }
+        };
+        let done = self.call(put).await;
+        if matches!(done, Err(TomesError::Busy { .. })) {
+            // The request was not sent.
+            lock(&self.puts).under_way.remove(&name);
+        }
+        done
+    }
+
+    /// Reads an object. Its disk is spun up; `is_own` marks a read-back by the writer.
+    ///
+    /// # Errors
+    /// As those of [`crate::TomeSet::get`].
+    pub async fn get(&self, name: String, is_own: bool) -> Result<Vec<u8>> {
+        self.call(|reply| TomeRequest::Get { name, is_own, reply }).await
+    }
+
+    /// Removes an object; returns when its name is removed durably.
+    ///
+    /// # Errors
+    /// As those of [`crate::TomeSet::delete`].
+    pub async fn delete(&self, name: String) -> Result<()> {
+        let delete = |reply: Reply<()>| {
+            // The requester may be gone.
+            let done = Done::new(move |done| drop(reply.send(done)));
+            TomeRequest::Delete { name, done }
+        };
+        self.call(delete).await
+    }
+
+    /// Returns when every parity of its groups has an object.
+    ///
+    /// # Errors
+    /// As those of [`crate::TomeSet::protected`].
+    pub async fn protected(&self, name: String) -> Result<()> {
+        self.call(|reply| TomeRequest::Protected { name, reply }).await
+    }
+
+    /// Answers any other query of its set.
+    ///
+    /// # Errors
+    /// Those of the query, and kind `Unavailable` when it is given up or stopped.
+    pub async fn answer(&self, query: TomeQuery) -> Result<TomeReply> {
+        Ok(match query {
+            TomeQuery::Hold { group, offsets, may_spin_up } => {
+                let hold = |reply| TomeRequest::Hold { group, offsets, may_spin_up, reply };
+                let (member, held) = self.call(hold).await?;
+                TomeReply::Held(member, held)
+            }
+            TomeQuery::Scrub => {
+                self.call(|reply| TomeRequest::Scrub { reply }).await?;
+                TomeReply::Done
+            }
+            TomeQuery::Check { group } => {
+                TomeReply::Checked(self.call(|reply| TomeRequest::Check { group, reply }).await?)
+            }
+            TomeQuery::Wakes => {
+                let (reply, answer) = oneshot::channel();
+                self.driver.ask(TomeRequest::Wakes(reply))?;
+                let wakes = answer.await.map_err(|_| self.driver.gone())?;
+                TomeReply::Wakes(
+                    wakes.into_iter().map(|wake| (wake.at, wake.places, wake.cause)).collect(),
+                )
+            }
+            TomeQuery::Rebuild { planned, group } => {
+                self.call(|reply| TomeRequest::Rebuild { planned, group, reply }).await?;
+                TomeReply::Done
+            }
+            TomeQuery::Absent { tomes } => {
+                self.call(|reply| TomeRequest::Absent { tomes, reply }).await?;
+                TomeReply::Done
+            }
+            TomeQuery::Seat { region, group } => TomeReply::Seat(
+                self.call(|reply| TomeRequest::Seat { region, group, reply }).await?,
+            ),
+            TomeQuery::Adopt { region, objects } => TomeReply::Names(
+                self.call(|reply| TomeRequest::Adopt { region, objects, reply }).await?,
+            ),
+            TomeQuery::DataBlocks => {
+                let object_page = self.object_page(None, 0).await?;
+                TomeReply::Room {
+                    data_blocks: object_page.data_blocks,
+                    regions: object_page.regions,
+                }
+            }
+        })
+    }
+
+    /// Lists at most this many objects by name, after this one; needs no spin-up.
+    ///
+    /// # Errors
+    /// Kind `Unavailable` when it is given up or stopped.
+    pub async fn object_page(&self, after: Option<String>, max: usize) -> Result<ObjectPage> {
+        self.call(|reply| TomeRequest::ObjectPage { after, max, reply }).await
+    }
+
+    /// Returns its status; needs no spin-up.
+    ///
+    /// # Errors
+    /// Kind `Unavailable` when its thread is gone.
+    pub async fn status(&self) -> Result<TomeStatus> {
+        let (reply, answer) = oneshot::channel();
+        self.driver.ask(TomeRequest::Status(reply))?;
+        answer.await.map_err(|_| self.driver.gone())
+    }
+
+    /// Delivers a message of another tome; never blocks, and drops it when too many wait.
+    pub fn told(&self, from: TomeId, message: Message) {
+        self.local.deliver(self.identity.tome, DriverMessage::Received { from, message });
+    }
+
+    /// Delivers a message of the token manager, likewise.
+    pub fn deliver_from_token_manager(&self, message: FromTokenManager) {
+        self.local.deliver(self.identity.tome, DriverMessage::TokenManager(message));
+    }
+
+    /// Number of puts in progress.
+    #[must_use]
+    pub fn puts_under_way(&self) -> usize {
+        lock(&self.puts).under_way.len()
+    }
+
+    /// Spins the disk down, and returns when it stands still. Waiting requests fail.
+    pub fn stop(&self) {
+        self.room.close();
+        self.driver.stop();
+    }
+
+    fn begin_put(&self, session: Session, name: &str) -> Result<()> {
+        let tome = self.identity.tome;
+        let mut puts = lock(&self.puts);
+        if puts.session != session.0 {
+            let why = "its set came again after this was sent".to_owned();
+            return Err(TomesError::Away { tome, why });
+        }
+        if puts.under_way.contains(name) {
+            let name = name.to_owned();
+            return Err(fulgurite_tome_core::TomeError::ObjectExists { name }.into());
+        }
+        if puts.under_way.len() >= PUTS_MAX {
+            return Err(TomesError::Busy { tome });
+        }
+        puts.under_way.insert(name.to_owned());
+        Ok(())
+    }
+
+    async fn call<T>(&self, ask: impl FnOnce(Reply<T>) -> TomeRequest) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.driver.ask(ask(reply))?;
+        answer.await.unwrap_or_else(|_| Err(self.driver.gone()))
+    }
+}
+
+/// Checks that an introduction is for this tome.
+fn check_addressee(set: TomeSetId, tome: TomeId, introduction: &SetHandshake) -> Result<()> {
+    if (introduction.set, introduction.tome) == (set, tome) {
+        return Ok(());
+    }
+    let what = format!(
+        "tome {tome} of set {set}, and tome {} of set {} is meant",
+        introduction.tome, introduction.set
+    );
+    Err(TomesError::WrongDisk { tome, what })
+}
+
+fn lock(puts: &Mutex<Puts>) -> MutexGuard<'_, Puts> {
+    puts.lock().unwrap_or_else(PoisonError::into_inner)
+}

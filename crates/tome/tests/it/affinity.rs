@@ -1,0 +1,96 @@
+//! Objects that are likely read together are placed so that few disks spin up for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_disks::Cause;
+use fulgurite_tome::TomeSet;
+use fulgurite_tome_core::TomeId;
+use fulgurite_units::AffinityGroup;
+
+use crate::shelf::{BLOCK, Shelf, noise};
+
+/// Writers, whose objects are interleaved.
+const KINS: u64 = 3;
+/// Objects of each writer.
+const EACH: u64 = 4;
+
+fn name(affinity: u64, number: u64) -> String {
+    format!("{affinity}/{number}")
+}
+
+/// Puts all objects, each once the disks stand still again; returns which tomes have those of each
+/// writer.
+async fn put(shelf: &Shelf, set: &TomeSet, is_told: bool) -> BTreeMap<u64, BTreeSet<TomeId>> {
+    let mut tomes = BTreeMap::<u64, BTreeSet<TomeId>>::new();
+    for number in 0..EACH {
+        for affinity in 0..KINS {
+            let name = name(affinity, number);
+            let told = is_told.then(|| AffinityGroup::new(affinity));
+            let put = set.put_with_affinity(&name, noise(&name, BLOCK), told);
+            tomes.entry(affinity).or_default().insert(shelf.wait(put).await.unwrap());
+            shelf.settle(set).await;
+        }
+    }
+    tomes
+}
+
+/// Returns the spin-ups for reading all objects of one writer, one after the other.
+async fn wakes(shelf: &Shelf, set: &TomeSet, affinity: u64) -> usize {
+    let reads = |wakes: Vec<fulgurite_disks::Wake>| {
+        wakes.iter().filter(|wake| matches!(wake.cause, Cause::Request(_))).count()
+    };
+    let before = reads(set.wakes().await);
+    for number in 0..EACH {
+        let name = name(affinity, number);
+        assert_eq!(shelf.wait(set.get(&name)).await.unwrap(), noise(&name, BLOCK));
+    }
+    let after = reads(set.wakes().await);
+    shelf.settle(set).await;
+    after - before
+}
+
+#[tokio::test]
+async fn what_one_writer_puts_lies_on_one_tome_and_wakes_one_disk() {
+    let (apart, together) = (Shelf::new(), Shelf::new());
+    let mut woken = BTreeMap::new();
+    for (shelf, is_told) in [(&apart, false), (&together, true)] {
+        let set = shelf.init();
+        let tomes = put(shelf, &set, is_told).await;
+        for affinity in 0..KINS {
+            let count = tomes[&affinity].len();
+            assert!(if is_told { count == 1 } else { count > 1 }, "{is_told} {tomes:?}");
+            *woken.entry(is_told).or_default() += wakes(shelf, &set, affinity).await;
+        }
+        let own: BTreeSet<_> = tomes.values().flatten().collect();
+        assert!(own.len() > 1, "writers do not crowd on one: {tomes:?}");
+        set.stop();
+    }
+    let woken: BTreeMap<bool, usize> = woken;
+    assert_eq!(usize::try_from(KINS).unwrap(), woken[&true], "{woken:?}");
+    assert!(woken[&false] > woken[&true], "{woken:?}");
+}
+
+#[tokio::test]
+async fn kin_goes_elsewhere_when_its_tome_is_lost_or_much_fuller_than_others() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let affinity = Some(AffinityGroup::new(7));
+    let mut tomes = Vec::new();
+    for number in 0..24 {
+        let name = name(7, number);
+        let put = set.put_with_affinity(&name, noise(&name, 3 * BLOCK), affinity);
+        tomes.push(shelf.wait(put).await.unwrap());
+        shelf.wait(set.protected(&name)).await.unwrap();
+    }
+    let of = |tome: TomeId| tomes.iter().filter(|other| **other == tome).count();
+    assert!(tomes[..3].iter().all(|tome| *tome == tomes[0]), "{tomes:?}");
+    assert!(tomes.iter().any(|tome| *tome != tomes[0]), "it is not filled up: {tomes:?}");
+    assert!(tomes.iter().all(|tome| of(*tome) > 1), "{tomes:?}");
+    let last = *tomes.last().unwrap();
+    shelf.wait(set.retire(last)).await.unwrap();
+    let name = name(7, 99);
+    let next =
+        shelf.wait(set.put_with_affinity(&name, noise(&name, BLOCK), affinity)).await.unwrap();
+    assert_ne!(next, last);
+    set.stop();
+}
